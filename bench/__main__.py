@@ -14,19 +14,21 @@ BENCHMARKS = {
     "outofcore": "64 three-way marginals of Parquet larger than memory, and a release",
     "oracle": "best responses: time per perturbation, and the gap to a proven optimum",
     "rules": "the public rules of `fem` on generated tables, each constant moved by itself",
-    "wide": "the default on 100 columns × 100 000 rows and on 10 × 10: CPU seconds, memory, error",
     "monotone": "the default over seven ε on four tables: does the error fall at every step?",
     "profile": "where the default's time goes, against bare NumPy loops",
     "web": "the page: fifty readers while a release is being made",
     "picks": "Frank-Wolfe: the worst of 20,000 fits, and the number of picks",
-    "methods": "every method on the demo survey: error, certificate, CPU seconds, memory",
+    "conditions": "rows under a condition: records alone and moved ones against the truth",
     "house": "lines, hooks, crossings between rooms; CPU and memory of the commands",
 }
 WITH_FILES = {
     "drafts": "what a draft decides about every column of the tables in folders (FOLDER …)",
+    "coverage": "intervals of `estimate` and the test of independence on known populations (FILE)",
     "geography": "places on land: a map of a public table and its stand-in (--houses, --mask)",
     "shapes": "columns of numbers: the ladder, quantiles and bins, with simulated noise ([FOLDER])",
+    "tables": "every table of a folder, ours and rivals: errors, forecasts, AUC, CPU, memory (FOLDER)",
     "realtables": "numbers of real tables through whole releases: shape, quantiles, bins (FOLDER)",
+    "families": "households and patients: flat, independent children, views ([--diabetes FILE])",
     "graphs": "graphs and their stand-ins: degrees, blocks, clustering (--edges, --nodes)",
 }
 EXPERIMENTS = {

@@ -22,13 +22,14 @@ ORDER = (
     "_version", "_lazy", "_types", "errors", "files", "quoting", "figures", "units", "compiled",
     "progress", "markup", "privacy", "columns", "constraints", "schema", "wording", "demo",
     "queries", "source", "draft", "oracles",
-    "nets", "models", "players", "game", "releases", "learn", "audit", "report", "web", "cli",
-    "__main__", "testing",
+    "nets", "models", "estimates", "players", "game", "releases", "learn", "audit", "report", "web",
+    "cli", "__main__", "testing",
 )  # fmt: skip
 
 # Besides the order: post-processing does not know the room of private answers.
 NEVER = {
     "models": "privacy",
+    "estimates": "privacy",
     "nets": "privacy",
     "players.data": "privacy",
     "columns": "privacy",
@@ -462,11 +463,12 @@ def test_the_public_names_are_pinned_and_resolve():
 
 
 PUBLIC = [
-    "AIM", "DPGAN", "DQRS", "DualQuery", "FEM", "FrankWolfe", "GEM", "GaussianMarginals", "HDMM",
+    "AIM", "DPGAN", "DQRS", "DualQuery", "Estimate", "Estimates", "FEM", "FrankWolfe",
+    "GEM", "GaussianMarginals", "HDMM",
     "METHODS", "MST", "MWEM", "Answer", "Budget", "Certificate", "Independent", "Ledger", "SepFEM",
     "QueryGAN", "Relation", "Release", "Schema", "Synthesizer", "Workload", "__version__",
     "epsilon_for", "errors", "release_graph", "sample_graph",
-    "marginals", "prepare", "read", "release", "verify", "workload",
+    "logit", "marginals", "ols", "prepare", "read", "release", "statistic", "verify", "workload",
 ]  # fmt: skip
 
 

@@ -46,7 +46,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 SIGNATURE, MOST_SIGNATURE = "signature.dsse.json", 1 << 16
-OTHERS = ("model.json", "model.npz", "schema.toml", "synthetic.parquet")
+OTHERS = ("model.json", "model.npz", "schema.toml")
+ROWS, FAMILIES = ("synthetic.parquet",), ("parents.parquet", "children.parquet")
+PERHAPS = ("report.html", "measurements.npz")
 CLOSE = 1e-9  # floats are recomputed in other orders; nothing that matters is this small
 LONGEST = 2000  # characters of a reason
 
@@ -113,8 +115,24 @@ class Bundle:
         (refinement,) = self.refinements
         return refinement["facts"]["schema"]
 
+    @functools.cached_property
+    def schema(self) -> dict[str, Any]:
+        """What schema.toml says; of two tables, what it says of their views."""
+        found = tomllib.loads(self.schema_text())
+        return views(found) if "table" in found else found
+
+    @property
+    def tables(self) -> dict[str, int]:
+        """The files of rows, and how many each has."""
+        made = self.manifest.get("families")
+        if made is None:
+            return {ROWS[0]: self.manifest["rows"]}
+        return {FAMILIES[0]: made["parents"], FAMILIES[1]: made["children"]}
+
     def unit_declared(self) -> Any:
-        head = tomllib.loads(self.schema_text())["understudy"]
+        head = self.schema["understudy"]
+        if "family" in head:
+            return head["family"]
         if "read_from_rows" in head or (head.get("unit") == "?" and "max_rows" not in head):
             raise ValueError("schema.toml leaves open who is protected")
         if "unit" not in head or (head["unit"] == "row" and "max_rows" not in head):
@@ -130,8 +148,7 @@ class Bundle:
 
     def columns(self) -> list[dict[str, Any]]:
         """Those of the schema but free text, which is left out."""
-        columns = tomllib.loads(self.schema_text())["column"]
-        return [column for column in columns if column["type"] != "text"]
+        return [column for column in self.schema["column"] if column["type"] != "text"]
 
 
 def verify(folder: str | Path) -> list[str]:
@@ -162,7 +179,10 @@ SIZES = {
     "schema.toml": 4,
     "model.json": 16,
     "model.npz": 4096,
+    "measurements.npz": 256,
     "synthetic.parquet": 4096,
+    "parents.parquet": 4096,
+    "children.parquet": 4096,
     "report.html": 2,
 }  # MiB; fmt: skip
 
@@ -242,6 +262,7 @@ LEAVES: dict[str, Callable[[Any], bool]] = {
     "small": _is_int(1, 10**4),
     "count": _is_int(1, 2**53),
     "times": _is_int(1, 10**6),
+    "several": _is_int(2, 10**6),
     "natural": _is_int(0, 2**63 - 1),
     "swaps": _is_int(0, 20),
     "above 0": _is_int(1, 2**63 - 1),
@@ -263,7 +284,9 @@ LEAVES: dict[str, Callable[[Any], bool]] = {
 }
 LENGTHS = {"workload": (1, 10**5), "plan": (1, 10**4), "columns": (1, 10**4), "entries": (1, 10**6),
            "multipliers": (1, 10**4), "shape": (1, 10**4), "cliques": (0, 10**5),
-           "variations": (1, 10**6), "variations_measured": (1, 10**6)}  # fmt: skip
+           "variations": (1, 10**6), "variations_measured": (1, 10**6),
+           "worst_between": (2, 2), "variation_between": (2, 2),
+           "purposes": (1, 10**4)}  # fmt: skip
 
 EVENTS = [
     {"kind": "=discovery", "sigma": "positive", "threshold": "count", "values": "count",
@@ -287,7 +310,7 @@ PLAN = [
         {"purpose": "name", "event": ALLOWANCE, "times": "one"},
     )
 ]
-UNIT = {"column": "name", "max_rows": "times", "salt": "salt"}
+UNIT = {"column": "name", "max_rows": "times", "salt": "salt", "family?": "name"}
 KINDS = ("=marginals", "=conjunctions", "=disjunctions", "=parities", "=prefixes", "=halfspaces")
 WORKLOAD = [{"columns": ["name"], "weight": "positive", "kind?": KINDS}]
 METHOD = {"name": "name", "*": "anything"}
@@ -295,7 +318,7 @@ LINK = {"seq": "natural", "digest": "hash", "prev": "hash", "hash": "hash"}
 STAMP = {"reservation": "name", "writer?": "name", "time?": "name"}
 FACTS = {"schema": "hash", "workload": WORKLOAD, "method": METHOD, "understudy": "name",
          "rows_public": ("null", "above 0"), "rho": "positive", "certificate_share": "exact",
-         "declared?": "text", "request?": "name"}  # fmt: skip
+         "declared?": "text", "request?": "name", "purposes?": ["text"]}  # fmt: skip
 RELATION = ("=add-remove", "=replace")
 BODIES = {
     "reserve": {**STAMP, "budget": {"epsilon": "exact", "delta": "exact"}, "relation": RELATION,
@@ -328,13 +351,17 @@ MANIFEST = {
     "theorem": ("null", {"bound": "not negative", "beta": "share", "statement": "text"}),
     "forecast?": ("null", {"rows": "natural", "mean": "not negative", "worst": "not negative",
                            "blind": "not negative", "total_variations": ["not negative"],
-                           "worst_cells": ["not negative"], "words": "text"}),
+                           "worst_cells": ["not negative"], "words": "text",
+                           "variation?": "not negative", "worst_between?": ["not negative"],
+                           "variation_between?": ["not negative"]}),
     "remarks?": "object",
     "measurements": [{"columns": ["name"], "kind": ("=table", "=cells", "=queries"),
                        "sigma": ("null", "not negative"), "times": "above 0", "merged?": "true",
-                       "counts?": ["number"]}],
+                       "draws?": "several", "counts?": ["number"]}],
     "ledger": {"reservation": "name", "entries": [(*SHOWN, LINK)]},
-    "files": {name: {"sha256": "hash", "bytes": "natural"} for name in (*OTHERS, "report.html?")},
+    "families?": {"parents": "natural", "children": "natural"},
+    "files": {name: {"sha256": "hash", "bytes": "natural"} for name in
+              (*OTHERS, *(f"{name}?" for name in (*ROWS, *FAMILIES, *PERHAPS)))},
     "digest": "hash",
 }  # fmt: skip
 
@@ -416,6 +443,54 @@ def stored_arrays(path: Path) -> None:
                 raise ValueError(f"model.npz: {name!r:.80} claims the shape {shape!s:.80}")
 
 
+def packed_integers(path: Path, dtypes: dict[str, str]) -> dict[str, Any]:
+    """The arrays of measurements.npz: lists of integers, of which the sizes are known before."""
+    plain_file(path)
+    size, found = path.stat().st_size, {}
+    with zipfile.ZipFile(path) as archive:
+        infos = {info.filename: info for info in archive.infolist()}
+        if len(archive.infolist()) != len(dtypes) or set(infos) != {f"{d}.npy" for d in dtypes}:
+            raise ValueError(f"{path.name} holds other arrays than {', '.join(dtypes)}")
+        unpacked = sum(info.file_size for info in infos.values())
+        if unpacked > min(64 * MIB + 256 * size, 256 * MIB):
+            raise ValueError(f"{path.name} unpacks to {unpacked} bytes")
+        for name, dtype in dtypes.items():
+            info = infos[f"{name}.npy"]
+            known = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+            if not known or info.flag_bits & 1:
+                raise ValueError(f"{path.name}: {name} is packed in an unknown way")
+            with archive.open(info) as file:
+                if np.lib.format.read_magic(file) != (1, 0):
+                    raise ValueError(f"{path.name}: {name} is not of .npy version 1.0")
+                shape, _, held = np.lib.format.read_array_header_1_0(file)
+                needed = file.tell() + math.prod(shape) * held.itemsize
+                if held.str != dtype or len(shape) != 1 or needed != info.file_size:
+                    raise ValueError(f"{path.name}: {name} is of {held}, {shape!s:.80}")
+                found[name] = np.frombuffer(file.read(), dtype)
+    return found
+
+
+def kept_tables(b: Bundle, shape: tuple[int, ...]) -> Iterator[str]:
+    """What is wrong with measurements.npz: whether it holds the tables of the index, one by one."""
+    held = packed_integers(b.folder / "measurements.npz", {"labels": "<i4", "values": "<i8"})
+    at = {column["name"]: i for i, column in enumerate(modelled(b))}
+    labels, read, wanted = held["labels"], 0, 0
+    for made in (made for made in b.manifest["measurements"] if made["kind"] == "table"):
+        sides = [shape[at[name]] for name in made["columns"]]
+        if "counts" in made or made["times"] != 1:
+            yield f"measurements: counts or times of {made['columns']} are not those of a kept table"
+        for k, side in enumerate(sides if made.get("merged") else ()):
+            own = labels[read : read + side]
+            read += side
+            sides[k] = len(np.unique(own))
+            if len(own) != side or own.min() != 0 or own.max() != sides[k] - 1:
+                yield f"measurements: labels of {made['columns']} are not 0, 1, …"
+                return
+        wanted += math.prod(sides)
+    if read != len(labels) or wanted != len(held["values"]) or not wanted:
+        yield f"measurements.npz has {len(held['values'])} values, its tables have {wanted}"
+
+
 def small_enough(path: Path, rows: int) -> None:
     """That Parquet unpacks to what its size allows: 64 cells and 256 bytes a byte, and some free."""
     plain_file(path)
@@ -481,7 +556,8 @@ def check_digest(b: Bundle) -> Iterator[str]:
 
 def check_files(b: Bundle) -> Iterator[str]:
     stated = b.manifest["files"]
-    if set(OTHERS) - set(stated) or set(stated) - {*OTHERS, "report.html"}:
+    needed = {*OTHERS, *b.tables}
+    if needed - set(stated) or set(stated) - needed - {*PERHAPS}:
         yield f"lists {sorted(stated)}"
     allowed = {*stated, "release.json", SIGNATURE}
     for path in b.folder.iterdir():
@@ -653,9 +729,13 @@ def in_words(promise: dict[str, Any]) -> str:
     if unit != "row":
         who = unit["column"]
         one = f"{who} (at most {unit['max_rows']} of its rows count)"
+        if "family" in unit:
+            one = f"{who} with all its {unit['family']}"
+            n = None if n is None else n // unit["max_rows"]
     change = "replaced by another" if promise["relation"] == "replace" else "added or removed"
     if n is None:
-        relation = f"one {one} {change}; the number of rows is private"
+        what = "families" if unit != "row" and "family" in unit else "rows"
+        relation = f"one {one} {change}; the number of {what} is private"
     elif promise["relation"] == "replace" and unit == "row":
         relation = f"one row {change}; the number of rows ({n}) is public"
     else:
@@ -1276,10 +1356,11 @@ class Design:
     queries: int
     sides: int
     rows: int | None
+    weight: int = 1
 
     def assumed(self, instead: int = 10_000) -> int:
         """The number of rows, or what rules take for it where it is private."""
-        return self.rows or instead
+        return self.rows or instead * self.weight
 
     def cells(self, clique: Clique) -> int:
         return math.prod(self.shape[i] for i in clique)
@@ -1305,6 +1386,7 @@ def design_of(b: Bundle) -> Design:
         queries,
         2 if b.promise["relation"] == "replace" else 1,
         b.promise["rows_public"],
+        b.group if "families" in b.manifest else 1,
     )
 
 
@@ -1682,17 +1764,21 @@ def _maxent(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
         return _one_ways(d, rho)
     hidden = rows < 60 * math.sqrt(d.sides * len(pairs) / (0.9 * rho))
     if hidden and len(pairs) > 20 * len(d.shape):
-        picks = math.ceil(len(d.shape) / 2)
+        picks, heavy = math.ceil(len(d.shape) / 2), _pair_tiers(d, pairs)[:-1]
         return [
             *_one_ways(d, 0.25 * rho),
+            *_tiered(d, heavy, 0.3 * rho),
             selection("select the worst", 0.1 * rho / 4, GRID * d.sides, 4, picks),
-            gaussian("measure the worst", 0.65 * rho / 4, d.sides * picks, times=4),
+            gaussian(
+                "measure the worst", (0.35 if heavy else 0.65) * rho / 4, d.sides * picks, times=4
+            ),
         ]
     share = _pairs_share(d, pairs, rho, rows)
     larger = {clique for clique in d.cliques if len(clique) > 2}
     higher = 0.01 if larger else 0.0
     one = 1 - share - 0.04 - higher - 0.41
-    rho /= one + max(share, 1e-6) + 0.04 + higher + 0.41
+    outside = _outside(d, p, pairs)
+    rho /= one + max(share, 1e-6) + 0.04 + higher + 0.41 + 0.005 * len(outside)
 
     def merged(part: float) -> int:
         """Pairs too large to be seen whole where 30 tables share this part of ρ."""
@@ -1703,12 +1789,35 @@ def _maxent(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
     slots = 2 * merged(0.41 * rho / rounds) + len(pairs)
     beyond = min(2000, sum(d.cells(clique) <= 20_000_000 for clique in larger))
     made = _one_ways(d, rho * one)
-    made.append(gaussian("pairs", rho * max(share, 1e-6), d.sides * len(pairs)))
+    made += _tiered(d, _pair_tiers(d, pairs), rho * max(share, 1e-6))
     made.append(gaussian("look for excess", 0.04 * rho / rounds, slots, d.sides, rounds))
     if beyond:
         made.append(gaussian("look for excess beyond pairs", higher * rho, beyond, d.sides))
+    for order, tables in outside.items():
+        named, k = f"select {order}-way tables beyond the workload", min(4, len(tables))
+        made.append(selection(named, 0.0025 * rho, GRID * d.sides, k=k))
+        made.append(gaussian(f"errors of {order}-way tables", 0.0025 * rho, k, d.sides))
     made.append(gaussian("measure again", 0.41 * rho / rounds, d.sides * quanta, times=rounds))
     return made
+
+
+def _outside(d: Design, p: dict[str, Any], pairs: list[Clique]) -> dict[int, list[Clique]]:
+    """Tables of up to 256 cells outside the workload whose pairs are all measured, by their order."""
+    if "interactions" not in p:
+        return {}
+    known, workload = set(pairs), set(d.cliques)
+    held = sorted({i for pair in pairs for i in pair}, key=lambda i: (d.shape[i], i))
+    found = {
+        order: [
+            clique
+            for clique in combinations(sorted(held[:most]), order)
+            if d.cells(clique) <= 256
+            and clique not in workload
+            and known.issuperset(combinations(clique, 2))
+        ]
+        for order, most in ((3, 24), (4, 16))
+    }
+    return {order: tables for order, tables in found.items() if tables}
 
 
 def _heaviest(d: Design, most: int | None) -> list[Clique]:
@@ -1727,24 +1836,45 @@ def _held(d: Design) -> list[float]:
 
 
 def _one_ways(d: Design, rho: float) -> list[Slot]:
-    tiers = _tiers(d)
-    whole = sum(len(own) * 2**step for _, own, step in tiers)
+    return _tiered(d, _column_tiers(d), rho)
+
+
+Tier = tuple[str, list[Clique], int]
+"""Tables of one noise level: purpose, tables, and how precise next to other tiers."""
+
+
+def _tiered(d: Design, tiers: list[Tier], rho: float) -> list[Slot]:
+    whole = sum(len(own) * precision for _, own, precision in tiers)
     return [
-        gaussian(purpose, rho * len(own) * 2**step / whole, d.sides * len(own))
-        for purpose, own, step in tiers
+        gaussian(purpose, rho * len(own) * precision / whole, d.sides * len(own))
+        for purpose, own, precision in tiers
     ]
 
 
-def _tiers(d: Design) -> list[tuple[str, list[int], int]]:
+def _column_tiers(d: Design) -> list[Tier]:
     """Columns by precision, in steps of two: a step is round(log₂(weight · values)/2)."""
     held = _held(d)
     least = min((weight for weight in held if weight > 0), default=1.0)
     steps = [round(math.log2(max(w, least) * n) / 2) for w, n in zip(held, d.shape, strict=True)]
-    steps = [max(step, max(steps) - 3) for step in steps]
-    named = "one-way marginals" if len(set(steps)) == 1 else "one-way marginals, tier {}"
+    return _tiers("one-way marginals", {(i,): step for i, step in enumerate(steps)}, 2)
+
+
+def _pair_tiers(d: Design, pairs: list[Clique]) -> list[Tier]:
+    """Pairs by precision, in steps of four: a step for every factor of eight in weight."""
+    weights = _pairs(d)
+    least = min((weights[pair] for pair in pairs), default=1.0)
+    steps = {pair: int(math.log2(weights[pair] / least) / 3) for pair in pairs}
+    return _tiers("pairs", steps, 4)
+
+
+def _tiers(name: str, steps: dict[Clique, int], base: int) -> list[Tier]:
+    """The most precise first, none more than three steps behind it."""
+    near = {clique: max(step, max(steps.values()) - 3) for clique, step in steps.items()}
+    levels = sorted(set(near.values()), reverse=True)
+    named = name if len(levels) == 1 else name + ", tier {}"
     return [
-        (named.format(k), [i for i, own in enumerate(steps) if own == step], step - min(steps))
-        for k, step in enumerate(sorted(set(steps), reverse=True), 1)
+        (named.format(k), [c for c in near if near[c] == level], base ** (level - levels[-1]))
+        for k, level in enumerate(levels, 1)
     ]
 
 
@@ -2074,7 +2204,9 @@ GAMES: dict[str, tuple[Callable[..., list[Slot]], dict[str, Any]]] = {
     "graph": (_graph, {"sizes": ["above 0"], "triangles?": "true"}),
     "hdmm": (_hdmm, {"levels": "small"}),
     "independent": (_independent, {}),
-    "maxent": (_maxent, {"quanta": "times", "pairs": ("null", "times")}),
+    "maxent": (_maxent, {
+        "quanta": "times", "pairs": ("null", "times"), "interactions?": "true",
+    }),
     "mst": (_mst, {"one_ways": "positive", "selection": "positive", "pairs": "positive"}),
     "mwem": (_mwem, {**PICKS, "measure": ("true", "false"), "selection": "share"}),
     "querygan": (_querygan, {
@@ -2111,7 +2243,7 @@ class Pool:
         return True
 
     def draws(self, made: dict[str, Any]) -> int:
-        """How many draws a measurement is the mean of; 0 if it is none of these."""
+        """How many draws the noise of a measurement is the mean of; 0 if it is none of these."""
         sigma, drawn = made["sigma"] or 0.0, self.event["sigma"]
         if not self.averaged:
             return int(sigma == drawn)
@@ -2130,6 +2262,10 @@ def check_measured(b: Bundle) -> Iterator[str]:
     events = {slot["purpose"]: slot for slot in b.plan}
     pools = pools_of(design, asked, b)
     single = Counter({"cells": 0, "queries": 0})
+    kept = "measurements.npz" in b.manifest["files"]
+    listed = any("counts" in made for made in b.manifest["measurements"])
+    if kept:
+        yield from kept_tables(b, design.shape)
     for number, made in enumerate(b.manifest["measurements"]):
         where = f"measurements[{number}]"
         clique, kind = tuple(at[name] for name in made["columns"]), made["kind"]
@@ -2146,9 +2282,15 @@ def check_measured(b: Bundle) -> Iterator[str]:
         elif kind == "queries" and made["sigma"] is not None:
             yield f"{where}: a query that was selected has sigma = {made['sigma']}"
         single[kind] += made["times"]
+        if "draws" in made and pool is None:
+            yield f"{where}: {kind} are no mean of draws"
+        if kept and pool is not None and made.get("draws", 1) != pool.draws(made):
+            yield f"{where}: draws = {made.get('draws', 1)}; its sigma is that of {pool.draws(made)}"
         counts, size = made.get("counts"), design.cells(clique)
-        listed = pool is not None and len(clique) == 1 and size <= 10_000 and not made.get("merged")
-        if (counts is not None) != listed or (counts is not None and len(counts) != size):
+        whole = pool is not None and len(clique) == 1 and size <= 10_000 and not made.get("merged")
+        if (counts is not None) != (listed and whole) or (
+            counts is not None and len(counts) != size
+        ):
             yield f"{where}: counts are not one for every value"
         elif counts is not None and pool is not None:
             whole = np.array(counts) * pool.draws(made)
@@ -2208,14 +2350,18 @@ def pools_of(d: Design, p: dict[str, Any], b: Bundle) -> list[Pool]:
     name, pairs = p["name"], set(_pairs(d))
     larger = {clique for clique in d.cliques if len(clique) > 2}
     if name == "maxent":
-        for purpose, own, _ in _tiers(d):
-            pool(purpose, [(i,) for i in own])
-        pool("pairs", _heaviest(d, p["pairs"]), merged=True)
+        for purpose, own, _ in _column_tiers(d):
+            pool(purpose, own)
+        measured = _heaviest(d, p["pairs"])
+        outside = {c for tables in _outside(d, p, measured).values() for c in tables}
+        for purpose, own, _ in _pair_tiers(d, measured):
+            pool(purpose, own, merged=True)
         again = slots.get("measure again", {"times": 0})["times"] * p["quanta"]
-        pool("measure again", {*columns, *pairs, *larger}, again, merged=True, averaged=True)
+        able = {*columns, *pairs, *larger, *outside}
+        pool("measure again", able, again, merged=True, averaged=True)
         worst = slots.get("select the worst", {"times": 0, "event": {"k": 0}})
         selected = worst["times"] * worst["event"]["k"]
-        pool("measure the worst", _heaviest(d, p["pairs"]), selected)
+        pool("measure the worst", measured, selected)
         return pools
     if name == "querygan":
         ordered = _lipschitz(d, p)
@@ -2377,7 +2523,7 @@ def check_certificate(b: Bundle) -> Iterator[str]:
 
 
 def modelled(b: Bundle) -> list[dict[str, Any]]:
-    derived = computed(tomllib.loads(b.schema_text()))
+    derived = computed(b.schema)
     return [c for c in b.columns() if c["type"] != "identifier" and c["name"] not in derived]
 
 
@@ -2440,16 +2586,29 @@ def check_rows(b: Bundle) -> Iterator[str]:
     if b.schema_hash() != b.schema_stated():
         yield "the schema is another one"
         return
-    small_enough(b.folder / "synthetic.parquet", b.manifest["rows"])
-    table = pq.ParquetFile(b.folder / "synthetic.parquet").read()
+    read = []
+    for name, rows in b.tables.items():
+        small_enough(b.folder / name, rows)
+        read.append(pq.ParquetFile(b.folder / name).read())
+        if read[-1].num_rows != rows:
+            yield f"{name} has {read[-1].num_rows} rows, stated are {rows}"
+    if "families" in b.manifest:
+        yield from family_problems(b, *read)
+    else:
+        yield from table_problems(b.schema, b.columns(), read[0])
+    yield from model_problems(b)
+
+
+def table_problems(
+    schema: dict[str, Any], columns: list[dict[str, Any]], table: pa.Table
+) -> Iterator[str]:
+    """Values that are not legal under a schema of these columns."""
     written = [
         column
-        for column in b.columns()
+        for column in columns
         if column["type"] != "identifier" or column.get("action", "drop") != "drop"
     ]
-    derived = computed(tomllib.loads(b.schema_text()))
-    if table.num_rows != b.manifest["rows"]:
-        yield f"{table.num_rows} rows, stated are {b.manifest['rows']}"
+    derived = computed(schema)
     if table.column_names != [column["name"] for column in written]:
         yield f"its columns are {table.column_names}"
         return
@@ -2475,15 +2634,136 @@ def check_rows(b: Bundle) -> Iterator[str]:
             )
         if not legal:
             yield f"{name!r} has values outside its declared domain"
-    for place in tomllib.loads(b.schema_text()).get("geography", []):
+    for place in schema.get("geography", []):
         y, x = place["latitude"], place["longitude"]
         pairs = zip(table[y].to_pylist(), table[x].to_pylist(), strict=True)
         if not all(on_mask(float(v), float(w), place) for v, w in pairs if None not in (v, w)):
             yield f"{y!r} and {x!r} have places off their mask"
-    for rule in tomllib.loads(b.schema_text()).get("rule", []):
+    for rule in schema.get("rule", []):
         if broken := rule_broken(rule, {c["name"]: c for c in written}, table):
             yield f"{broken} rows break the rule {rule['says']!r}"
-    yield from model_problems(b)
+
+
+# --- families ----------------------------------------------------------------------------------
+#
+# Two tables are planned for, measured and certified as one of views: parent, number of children, a
+# child and, in the tables that name it, a sibling; docs/families.md. How families are made from the
+# model is not done again here: that they are legal, whole and of the weight certified is.
+
+POSITIONS = ["only", "first", "middle", "last"]
+MOST_WEIGHT = 720_720
+
+
+def views(found: dict[str, Any]) -> dict[str, Any]:
+    """The schema of the views of two tables."""
+    (parent,) = (table for table in found["table"] if "parent" not in table)
+    (child,) = (table for table in found["table"] if "parent" in table)
+    most, least, ordered = child["max_children"], child.get("min_children", 0), "order" in child
+    own = {
+        table["name"]: [c for c in found["column"] if c["table"] == table["name"]]
+        for table in (parent, child)
+    }
+    known = {name: [c for c in columns if c["type"] not in ("identifier", "text")]
+             for name, columns in own.items()}  # fmt: skip
+    names = [column["name"] for column in known[child["name"]]]
+    siblings = child.get("siblings", "same")
+    paired = {"same": names, "all": names, "none": []}.get(siblings)
+    if paired is None:
+        paired = [second for _, second in child["pairs"]]
+    if most < 2:
+        paired = []
+    key = f"{parent['name']}.{parent['key']}"
+    columns = [{"name": key, "type": "identifier", "dtype": "string", "nullable": False}]
+    columns += [{**c, "name": f"{parent['name']}.{c['name']}"} for c in known[parent["name"]]]
+    plain = {"dtype": "int64", "nullable": False}
+    columns.append({"name": f"{child['name']}.count", "type": "integer", "lower": least,
+                    "upper": most, **plain})  # fmt: skip
+    for column in known[child["name"]]:
+        absent = column["nullable"] or least == 0
+        columns.append({**column, "name": f"{child['name']}.{column['name']}", "nullable": absent})
+    if ordered:
+        columns.append({"name": f"{child['name']}.position", "type": "category",
+                        "values": POSITIONS, "dtype": "string", "nullable": least == 0})  # fmt: skip
+    word = "previous" if ordered else "sibling"
+    columns += [{**c, "name": f"{word}.{c['name']}", "nullable": True}
+                for c in known[child["name"]] if c["name"] in paired]  # fmt: skip
+    weight = 1
+    for s in range(1, most + 1):
+        weight = math.lcm(weight, divisor(s, ordered))
+        if weight > MOST_WEIGHT:
+            weight = MOST_WEIGHT
+            break
+    unit = {"column": key, "max_rows": weight, "salt": "", "family": child["name"]}
+    head = {**found["understudy"], "family": unit}
+    return {"understudy": head, "column": columns, "tables": (parent, child), "own": own}
+
+
+def divisor(s: int, ordered: bool) -> int:
+    """How many views a family of s children has."""
+    return max(s if ordered else s * (s - 1), 1)
+
+
+def parents_not_drawn(b: Bundle, rng: np.random.Generator) -> Iterator[str]:
+    """Parents and numbers of children are rows of the model, before children are made for them."""
+    parent, child = b.schema["tables"]
+    parents, children = (pq.ParquetFile(b.folder / name).read() for name in FAMILIES)
+    codes = dict(
+        zip((c["name"] for c in modelled(b)), sampled(b, parents.num_rows, rng), strict=True)
+    )
+    for column in b.schema["own"][parent["name"]]:
+        if column["type"] in ("identifier", "text"):
+            continue
+        cell = Cells.of(column)
+        at, beside = cell.points(parents[column["name"]])
+        wanted = codes[f"{parent['name']}.{column['name']}"]
+        if wrong := int((np.where(beside < 0, cell.find(at), beside) != wanted).sum()):
+            yield f"{wrong} parents' {column['name']!r} are not those that model and key give"
+    keys = {str(key): i for i, key in enumerate(parents[parent["key"]].to_pylist())}
+    home = np.array(
+        [keys[str(key)] for key in children[child["foreign_key"]].to_pylist()], np.int64
+    )
+    sizes = np.bincount(home, minlength=parents.num_rows) - child.get("min_children", 0)
+    if wrong := int((sizes != codes[f"{child['name']}.count"]).sum()):
+        yield f"{wrong} families have other numbers of children than model and key give"
+
+
+def family_problems(b: Bundle, parents: pa.Table, children: pa.Table) -> Iterator[str]:
+    """Tables that are not legal, keys that do not hold, sizes beyond the declared."""
+    if "tables" not in b.schema:
+        yield "families of a schema of one table"
+        return
+    parent, child = b.schema["tables"]
+    numbered = {parent["name"]: [parent["key"]], child["name"]: [child.get("order")]}
+    for table, rows in ((parent, parents), (child, children)):
+        columns = []
+        for column in b.schema["own"][table["name"]]:
+            if column["name"] in numbered[table["name"]] and column["type"] == "identifier":
+                action = column.get("action", "drop")
+                column = {**column, "action": "{}" if action == "drop" else action}
+            if table is not child or column["name"] != child["foreign_key"]:
+                columns.append(column)
+        if table is child:
+            rows = rows.drop_columns([child["foreign_key"]])
+        yield from table_problems({}, columns, rows)
+    at = {str(key): i for i, key in enumerate(parents[parent["key"]].to_pylist())}
+    home = [at.get(str(key), -1) for key in children[child["foreign_key"]].to_pylist()]
+    if len(at) != parents.num_rows or -1 in home:
+        yield "a key is there twice, or a child has no parent"
+        return
+    if home != sorted(home):
+        yield "children do not follow their parents"
+    sizes = np.bincount(np.array(home, np.int64), minlength=parents.num_rows)
+    if sizes.size and (
+        sizes.min() < child.get("min_children", 0) or sizes.max() > child["max_children"]
+    ):
+        yield f"families have {sizes.min()} to {sizes.max()} children"
+        return
+    weight, total = b.schema["understudy"]["family"]["max_rows"], 0
+    for s, many in enumerate(np.bincount(sizes)):
+        each = divisor(s, "order" in child)
+        total += int(many) * each * (weight // each)
+    if total != b.manifest["rows"]:
+        yield f"the families weigh {total}, certified are {b.manifest['rows']}"
 
 
 def stated_problems(column: dict[str, Any]) -> Iterator[str]:
@@ -3036,7 +3316,10 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 
 def check_drawn(b: Bundle) -> Iterator[str]:
     rng = np.random.default_rng(np.random.SeedSequence(int(b.manifest["key"]), spawn_key=(0,)))
-    schema = tomllib.loads(b.schema_text())
+    schema = b.schema
+    if "families" in b.manifest:
+        yield from parents_not_drawn(b, rng)
+        return
     table = pq.ParquetFile(b.folder / "synthetic.parquet").read()
     columns, codes = modelled(b), sampled(b, table.num_rows, rng)
     moved = {name for place in schema.get("geography", []) for name in place.values()

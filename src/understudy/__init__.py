@@ -6,7 +6,8 @@
     release = us.release("patients.parquet", schema, epsilon=1.0, workload=us.marginals(3))
     release.sample(10_000)                           # free, as often as you like
     release.certificate                              # worst error over the workload
-    release.answer("age >= 65 and sex = 'F'")        # an estimate with a certified interval
+    release.answer("age >= 65 and sex = 'F'")        # a share with a certified interval
+    release.estimate("mean(income) by sex")          # statistics with estimated intervals
     release.save("patients.release")
 
 Names load on first use, so that importing the package stays fast.
@@ -21,6 +22,7 @@ from understudy._lazy import lazily
 from understudy._version import __version__
 
 if TYPE_CHECKING:
+    from understudy.estimates import Estimate, Estimates, logit, ols, statistic
     from understudy.game.methods import METHODS
     from understudy.privacy import Budget, Ledger, Relation
     from understudy.queries import Workload, marginals, workload
@@ -62,6 +64,8 @@ __all__ = [
     "Budget",
     "Certificate",
     "DualQuery",
+    "Estimate",
+    "Estimates",
     "FrankWolfe",
     "GaussianMarginals",
     "Independent",
@@ -76,12 +80,15 @@ __all__ = [
     "__version__",
     "epsilon_for",
     "errors",
+    "logit",
     "marginals",
+    "ols",
     "prepare",
     "read",
     "release",
     "release_graph",
     "sample_graph",
+    "statistic",
     "verify",
     "workload",
 ]
@@ -93,6 +100,8 @@ __getattr__ = lazily(
         "Answer": "releases.answer",
         "Budget": "privacy.budget",
         "Certificate": "releases.certificate",
+        "Estimate": "estimates",
+        "Estimates": "estimates",
         "Ledger": "privacy.ledger",
         "METHODS": "game.methods",
         "Relation": "privacy.relation",
@@ -100,12 +109,15 @@ __getattr__ = lazily(
         "Schema": "schema",
         "Workload": "queries",
         "epsilon_for": "releases.plan",
+        "logit": "estimates",
         "marginals": "queries",
+        "ols": "estimates",
         "prepare": "releases.plan",
         "read": "source",
         "release": "releases.run",
         "release_graph": "releases.graphs",
         "sample_graph": "releases.graphs",
+        "statistic": "estimates",
         "verify": "releases.verify",
         "workload": "queries",
     },

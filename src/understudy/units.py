@@ -48,6 +48,9 @@ class Unit:
     column: str
     max_rows: int
     salt: str = ""
+    family: str = ""
+    """The table of children, where the unit is a family and its rows are weighted views of it
+    (`understudy.schema.family`)."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str) or not self.column:
@@ -68,14 +71,19 @@ class Unit:
 
     def to_json(self) -> dict[str, Any]:
         """For the ledger and the bundle."""
-        return {"column": self.column, "max_rows": self.max_rows, "salt": self.salt}
+        body = {"column": self.column, "max_rows": self.max_rows, "salt": self.salt}
+        return {**body, "family": self.family} if self.family else body
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any] | None) -> Unit | None:
         """Read what `to_json` wrote; None is one row."""
-        return None if body is None else cls(body["column"], body["max_rows"], body["salt"])
+        if body is None:
+            return None
+        return cls(body["column"], body["max_rows"], body["salt"], body.get("family", ""))
 
     def __str__(self) -> str:
+        if self.family:
+            return f"{self.column} with all its {self.family}"
         return f"{self.column} (at most {self.max_rows} of its rows count)"
 
 

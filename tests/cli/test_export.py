@@ -24,3 +24,22 @@ def test_the_command(survey: Path, tmp_path: Path):
     inside = run(*words[:-1], folder / "entry.yaml")
     assert (inside.code, "holds no other file" in inside.err) == (2, True)
     assert us.verify(folder).passed
+
+
+def test_a_sheet_with_an_audit(survey: Path, tmp_path: Path):
+    folder, audit = survey / "survey.release", tmp_path / "audit.json"
+    found = {
+        "what": "understudy audit release", "words": "w", "limits": "never a proof",
+        "claim": {"epsilon": 1.0}, "lower_bound": {"epsilon": 0.1}, "attacks": [],
+        "refuted": False, "runs": 3, "canaries": 2, "rows_used": "synthetic rows",
+    }  # fmt: skip
+    audit.write_text(json.dumps(found))
+    for suffix in (".md", ".html", ".json"):
+        out = tmp_path / f"sheet{suffix}"
+        done = run("export", folder, "--format", "sheet", "--audit", audit, "--out", out)
+        assert (done.code, FILL_IN in done.err) == (0, True), done.err
+        assert "never a proof" in out.read_text()
+        assert "not refuted" in out.read_text()
+    audit.write_text("{}")
+    bad = run("export", folder, "--format", "sheet", "--audit", audit)
+    assert (bad.code, "was not written by" in bad.err) == (2, True)

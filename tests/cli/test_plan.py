@@ -90,6 +90,9 @@ def test_plan_finds_the_epsilon_for_a_target(case):
         (("--target-error", "1.5"), "above 0 and below 1"),
         (("--target-error", "0.000001"), "cannot be reached"),
         (("--target-error", "0.1", "--method", "independent"), "does not forecast"),
+        (("--epsilon", "1", "--purpose", "model:ages"), "(did you mean 'age'?)"),
+        (("--epsilon", "1", "--purpose", "models:age"), "a purpose is 'model:TARGET'"),
+        (("--epsilon", "1", "--workload", "marginals:2:with=ages"), "(did you mean 'age'?)"),
     ],
 )
 def test_refusals_cost_nothing(case, tmp_path, arguments, said):
@@ -103,6 +106,18 @@ def test_refusals_cost_nothing(case, tmp_path, arguments, said):
         assert said in " ".join(shown.err.split())
     assert entries(case) == ["open"]
     assert not (tmp_path / "r").exists()
+
+
+def test_a_plan_says_what_a_purpose_changes(case):
+    both = ("--purpose", "model:age", "--purpose", "regression:income ~ sex")
+    shown = run("plan", "--schema", case.schema, "--epsilon", 1, "--rows", 5000, *both)
+    assert shown.code == 0, shown.err
+    said = " ".join(shown.out.split())
+    assert "purpose model:age" in said
+    assert "tables with age and tables of the regression of income: " in said
+    assert "% expected error instead of" in said
+    for command in ("plan", "release"):
+        assert "regression:Y ~ A + B" in " ".join(run(command, "--help").out.split())
 
 
 def test_a_plan_says_what_engines_do(case):

@@ -137,6 +137,10 @@ def test_agrees_with_sql_on_rows_and_brackets_it_on_cells(connection, text, tabl
     cell = tuple(codes[i] for i in predicate.clique)
     assert not (inner[cell] & ~expected).any()
     assert not (expected & ~outer[cell]).any()
+    for by_row, by_cell in zip(predicate.among(codes), (inner, outer), strict=True):
+        np.testing.assert_array_equal(by_row, by_cell[cell])
+    parts = np.logical_and.reduce([part.rows(table) for part in predicate.conjuncts])
+    np.testing.assert_array_equal(parts, expected)
     counted = count(codes, SCHEMA.shape, predicate.clique)
     assert counted[inner].sum() <= expected.sum() <= counted[outer].sum()
 

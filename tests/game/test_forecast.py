@@ -12,7 +12,8 @@ import pytest
 import understudy as us
 from tests.thorough import examples
 from understudy.game import forecast
-from understudy.game.forecast import Errors, Knowledge, expected
+from understudy.game.forecast import Errors, Knowledge, expected, shown, updated
+from understudy.models import Measured, Weighted
 from understudy.privacy.noise import SeededNoise
 from understudy.queries import counts
 from understudy.schema import Category, Schema
@@ -170,6 +171,74 @@ def test_json_keeps_the_forecast():
     again = Errors.from_json(errors.to_json(), PAIRS)
     assert again.to_json() == errors.to_json()
     assert again.marginals[1].clique == (1, 2)
+
+
+def test_older_bundles_state_no_intervals():
+    stated = of((3, 20, 300), PAIRS, 5000, 10, 20).to_json()
+    for name in ("variation", "worst_between", "variation_between"):
+        del stated[name]
+    old = Errors.from_json(stated, PAIRS)
+    assert old.worst_between is None
+    assert "between" not in str(old)
+    assert set(old.to_json()) == set(stated)
+
+
+def test_intervals_hold_what_is_expected_and_a_table_is_off_by_twice_its_worst_cell():
+    for rows in (50, 5000, 10**6):
+        found = of((2, 2, 2), [(0, 1), (1, 2)], rows, 10.0, 20.0)
+        assert found.worst_between is not None
+        assert found.variation_between is not None
+        assert found.variation is not None
+        assert found.worst_between[0] < found.worst < found.worst_between[1]
+        assert found.variation_between[0] < found.variation <= found.variation_between[1] <= 1
+        assert found.variation >= min(1, 2 * found.worst)
+
+
+def test_the_certificate_moves_the_worst_cell_as_far_as_its_noise_allows():
+    before = of((3, 20, 300), PAIRS, 5000, 10, 20)
+    told = updated(before, 3 * before.worst, before.worst / 1000, 1.0)
+    assert told.worst == pytest.approx(3 * before.worst, rel=0.01)
+    assert told.worst_between is not None
+    assert told.worst_between[1] / told.worst_between[0] < 1.05
+    untold = updated(before, 30 * before.worst, 1000 * before.worst, 1.0)
+    assert untold.worst == pytest.approx(before.worst, rel=0.05)
+    bound = before.worst / 2
+    assert updated(before, 3 * before.worst, before.worst, bound).worst == bound
+
+
+def test_what_a_model_shows_cell_by_cell():
+    """Two columns, one pair of them measured: the formula of the module on the model's own table."""
+    rng, rows, one, two = np.random.default_rng(0), 900, 6.0, 15.0
+    shape, records = (3, 4), 5000
+    first = rng.integers(0, 3, records)
+    second = np.where(rng.random(records) < 0.6, first, rng.integers(0, 4, records))
+    model = Weighted(shape, (first, second), np.ones(records), ())
+    p = model.marginal((0, 1))
+    laws = [p.sum(axis=1), p.sum(axis=0)]
+    answers = [Measured((i,), np.zeros(size), one) for i, size in enumerate(shape)]
+    answers.append(Measured((0, 1), np.zeros(shape), two))
+    before = of(shape, [(0, 1)], rows, one, two)
+    found = shown(before, [1.0], model, shape, answers)
+
+    phi = 12 * ((p - np.outer(*laws)) ** 2).sum()
+    assert phi > forecast._UNSEEN
+    total, deviations = 0.0, []
+    for i, j in itertools.product(range(3), range(4)):
+        b = rows * p[i, j]
+        v = forecast._DRAWN * b / (1 + b / forecast._EVEN)
+        for share, size, other in ((laws[0][i], 3, 4), (laws[1][j], 4, 3)):
+            precision = one**-2 + two**-2 / other
+            prior = (1 + rows / size) * rows * share
+            v += (1 - 1 / size) * prior / (1 + precision * prior) * (p[i, j] / share) ** 2
+        prior = (1 + rows * phi / 12) * b
+        v += (2 / 3) * (3 / 4) * prior / (1 + two**-2 * prior)
+        deviations.append(math.sqrt(v))
+        total += min(0.8 * math.sqrt(v), (1.3 + 0.7 / (1 + b)) * b)
+    assert found.mean == pytest.approx(total / 2 / rows)
+    deviations.sort(reverse=True)
+    worst = max(d * math.sqrt(2 * math.log(2 * (k + 1))) for k, d in enumerate(deviations)) / rows
+    assert found.marginals[0].worst == pytest.approx(worst)
+    assert found.worst == pytest.approx(math.sqrt(worst * before.worst))
 
 
 def test_a_release_keeps_its_forecast_and_still_verifies(tmp_path):

@@ -79,7 +79,7 @@ def with_effort(**less):
 
 
 def without_pairs(monkeypatch):
-    monkeypatch.setattr(blocks, "_interaction", lambda residual: 0 * residual)
+    monkeypatch.setattr(blocks, "_beyond_columns", lambda residual: 0 * residual)
 
 
 WRECKED = {

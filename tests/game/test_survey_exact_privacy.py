@@ -79,7 +79,7 @@ class Loop:
         self.plan = Plan(method.charges(self.design, RHO))
         query, _ = method.players(self.design, self.plan)
         self.query = replace(query, again=1)
-        self.first = len(query.first.tiers) + 1
+        self.first = len(query.first.columns) + 1
         self.known = {}
 
     @property

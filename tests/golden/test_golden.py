@@ -23,23 +23,25 @@ from understudy.errors import BundleError
 from understudy.releases import bundle
 
 HERE = Path(__file__).parent
-BUNDLES = sorted(path for path in HERE.iterdir() if re.fullmatch(r"v\d+", path.name))
+BUNDLES = sorted(path for path in HERE.iterdir() if re.fullmatch(r"v\d+(-\w+)?", path.name))
 FILES = {"release.json", "synthetic.parquet", "model.json", "model.npz", "schema.toml"}
+TABLES = "measurements.npz"
 
 each = pytest.mark.parametrize("folder", BUNDLES, ids=lambda path: path.name)
 
 
 def test_every_version_has_one():
-    assert [path.name for path in BUNDLES] == [f"v{n}" for n in range(1, bundle.VERSION + 1)]
+    versions = {path.name.split("-")[0] for path in BUNDLES}
+    assert versions == {f"v{n}" for n in range(1, bundle.VERSION + 1)}
 
 
 @each
 def test_it_is_small_and_of_its_version(folder):
     files = {path.name: path.stat().st_size for path in folder.iterdir()}
-    assert set(files) == FILES
+    assert set(files) - {TABLES} == FILES
     assert sum(files.values()) < 40_000
     manifest = json.loads((folder / "release.json").read_bytes())
-    assert f"v{manifest['version']}" == folder.name
+    assert f"v{manifest['version']}" == folder.name.split("-")[0]
     assert manifest["private"] is True
 
 
@@ -75,10 +77,20 @@ def test_it_is_read_sampled_and_asked(folder):
 def test_another_version_is_refused_by_name(folder, version, tmp_path):
     manifest = json.loads((folder / "release.json").read_bytes()) | {"version": version}
     manifest["digest"] = bundle.digest(manifest)
-    for file in FILES:
+    for file in FILES & {path.name for path in folder.iterdir()}:
         (tmp_path / file).write_bytes((folder / file).read_bytes())
     (tmp_path / "release.json").write_bytes(bundle.manifest_bytes(manifest))
     for read in (us.Release.load, us.verify):
         with pytest.raises(BundleError, match=f"format version {version}, this understudy reads"):
             read(tmp_path)
     assert stranger.verify(tmp_path)
+
+
+def test_tables_are_those_that_were_drawn():
+    """One bundle is from before tables were kept; the other has five columns and four pairs."""
+    old, new = (us.Release.load(HERE / name) for name in ("v1", "v1-tables"))
+    assert old.tables == ()
+    assert [len(table.clique) for table in new.tables] == [1] * 5 + [2] * 4
+    for table in new.tables:
+        assert table.values.dtype == np.int64
+        assert abs(table.values.sum() - 2_000) < 10 * table.sigma * table.values.size**0.5

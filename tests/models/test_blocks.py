@@ -81,3 +81,12 @@ def test_columns_are_held_exactly():
     for own, estimate in zip(column_blocks(COLUMNS), COLUMNS, strict=True):
         factors = own.refine(np.full(3, ROWS / 3), ROWS)
         np.testing.assert_allclose(factors * ROWS / 3, estimate, rtol=1e-6)
+
+
+def test_a_table_of_three_columns_keeps_the_dependence_of_its_pairs():
+    """Two equal coins and a third beside them: the block asks for the table, not for three coins."""
+    table = np.zeros((2, 2, 2))
+    table[0, 0], table[1, 1] = 250.0, 250.0
+    coins = (np.full(2, 500.0),) * 3
+    (seen,), _ = blocks_of((2, 2, 2), [Measured((0, 1, 2), table, 5.0)], coins, ROWS)
+    np.testing.assert_allclose(seen.y.reshape(2, 2, 2), table, atol=1e-9)

@@ -69,7 +69,33 @@ def test_unranking_follows_itertools(columns, data):
     assert [_combination(rank, columns, k) for rank in range(len(every))] == every
 
 
+@pytest.mark.parametrize("held", [("sex",), ("sex", "income"), ("sex", "income", "age")])
+def test_marginals_that_hold_columns(held, schema):
+    """All of three columns that have them, in the order of the others."""
+    places = {schema.position(name) for name in held}
+    workload = parse(f"marginals:3:with={','.join(held)}", schema)
+    every = itertools.combinations(range(4), 3)
+    assert workload.cliques == tuple(c for c in every if places <= set(c))
+    assert resolve(marginals(3, holding=held), schema) == workload
+
+
+def test_holders_are_sampled_and_joined(wide):
+    sampled = parse("marginals:3:5@1:with=c7", wide)
+    assert len(sampled) == 5
+    assert set(sampled.cliques) < set(parse("marginals:3:with=c7", wide).cliques)
+    joined = parse("marginals:1+marginals:2:with=c1+marginals:2:with=c2", wide)
+    assert len(joined) == 15 + 14 + 14 - 1
+    assert {f.clique: f.weight for f in joined.families if f.weight != 1} == {(1, 2): 2.0}
+
+
+def test_a_name_with_a_comma_stands_alone():
+    odd = Schema((column("a,b", 2), column("a", 2), column("b", 2)))
+    assert parse("marginals:2:with=a,b", odd).cliques == ((0, 1), (0, 2))
+    assert parse("marginals:2:with=a, b", odd).cliques == ((1, 2),)
+
+
 def test_a_spec_prints_as_its_short_form(schema):
+    assert str(marginals(3, 2, holding=["sex", "age"])) == "marginals:3:2@0:with=sex,age"
     assert str(marginals(2)) == "marginals:2"
     assert str(marginals(2, 3, seed=7)) == "marginals:2:3@7"
     for spec in (marginals(2), marginals(2, 3, seed=7)):
@@ -123,6 +149,8 @@ def test_describe(schema):
         "marginals:3:4@",
         "marginals:3@0",
         "marginals:3:4@0:1",
+        "marginals:3:with=",
+        "marginals:3:with=age:4@0+x",
         "all",
         "",
     ],
@@ -141,6 +169,11 @@ def test_a_malformed_short_form_shows_the_forms(text, schema):
         ("marginals:2:0", r"count must be a whole number from 1"),
         ("marginals:2:7@0", r"asks for 7 marginals: there are 6 of 2"),
         ("marginals:2:3@4294967296", r"seed must be below"),
+        ("marginals:2:with=sx", r"unknown column 'sx' \(did you mean 'sex'\?\)"),
+        ("marginals:1:with=age,sex", r"of 1 columns that hold 2: ask for at least 2"),
+        ("marginals:2:4@0:with=sex", r"asks for 4 marginals: there are 3 of 2"),
+        ("prefixes:1:with=sex", r"column 'sex' is not ordered, and prefixes"),
+        (marginals(2, holding="id"), r"column 'id' is of type 'identifier'"),
         ("missing.json", r"missing\.json' cannot be read \(No such file"),
         ([], r"the workload is empty"),
         ([[]], r"is empty: name at least one column"),

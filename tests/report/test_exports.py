@@ -41,6 +41,9 @@ SCHEMA = Schema(
 )
 
 
+AUDIT = {"words": "nothing found.", "limits": "It can never prove a claim."}
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     rows = 40
@@ -95,7 +98,16 @@ def test_a_data_package_has_domains_and_hashes(folder):
 
 def test_croissant_names_every_column_and_the_file(folder):
     body = json.loads(describe(folder, "croissant"))
-    assert body["conformsTo"].endswith("croissant/1.0")
+    assert body["conformsTo"].endswith("croissant/1.1")
+    made = body["prov:wasGeneratedBy"]
+    assert "differential privacy" in made["prov:label"]
+    assert made["prov:wasAssociatedWith"]["prov:label"].startswith("understudy ")
+    assert "not part of this dataset" in body["prov:wasDerivedFrom"]["prov:label"]
+    assert "prov:wasAttributedTo" not in body  # nobody said who
+    assert "no certificate" in body["rai:dataLimitations"]
+    assert "differential privacy" in body["rai:personalSensitiveInformation"]
+    named = json.loads(describe(folder, "croissant", About(curator="City")))
+    assert named["prov:wasAttributedTo"]["prov:label"] == "City"
     (records,) = body["recordSet"]
     columns = [field["source"]["extract"]["column"] for field in records["field"]]
     assert columns == [column.name for column in SCHEMA.written]
@@ -120,6 +132,10 @@ def test_the_registry_entry_states_the_promise(folder):
     assert deployment["basic"]["data_curators"][0]["data_curator_type"].endswith("or Nonprofit")
     assert "Healthcare" in deployment["basic"]["data_product_sector"]
     assert isinstance(deployment["basic"]["publication_date"], str)
+    assert FILL_IN in deployment["deployment_model"]["release_type_details"]
+    assert "Audit" not in text
+    told = describe(folder, "opendp-registry", audit=AUDIT)
+    assert "Audit: nothing found." in told
     assert set(deployment) == {"basic", "dp_variant", "privacy_loss", "deployment_model",
                                "implementation", "administrative"}  # fmt: skip
 
@@ -132,6 +148,8 @@ def test_nothing_private_is_in_any_of_them(folder, format):
 def test_bad_input(folder, tmp_path):
     with pytest.raises(InputError, match="must be one of sdv"):
         describe(folder, "xml")
+    with pytest.raises(InputError, match=r"must end in .md, .html or .json"):
+        describe(folder, "sheet", out=tmp_path / "sheet.pdf")
     with pytest.raises(BundleError, match="not a release"):
         describe(tmp_path, "sdv")
 

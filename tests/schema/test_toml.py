@@ -158,7 +158,7 @@ def test_a_column_that_is_wrong(body, said):
     [
         ("", ["version", "[understudy]"]),
         ("a = = 1", ["not TOML", "line 1"]),
-        ("[understudy]\nversion = 2\n", ["version = 2", "newer than 1", "upgrade"]),
+        ("[understudy]\nversion = 3\n", ["version = 3", "newer than 2", "upgrade"]),
         ('[understudy]\nversion = "1"\n', ["version = '1'"]),
         (HEAD, ["no columns", "[[column]]"]),
         (HEAD + "rows = 3\n", ["unknown key 'rows'", "rows_public"]),

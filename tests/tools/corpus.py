@@ -15,6 +15,7 @@ import io
 import json
 import math
 import os
+import pickle
 import random
 import unicodedata
 import zipfile
@@ -28,7 +29,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 Change = Callable[[dict[str, Any]], Any]
-FILES = ("model.json", "model.npz", "report.html", "schema.toml", "synthetic.parquet")
+TABLES = "measurements.npz"
+FILES = (TABLES, "model.json", "model.npz", "report.html", "schema.toml", "synthetic.parquet")
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,23 @@ def with_file(
         (bad / name).write_bytes(data)
 
     return make
+
+
+def repacked(act: Callable[[dict[str, bytes]], Any], packed: bool = False) -> Any:
+    """An .npz with its members changed."""
+
+    def change(data: bytes) -> bytes:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        act(members)
+        out = io.BytesIO()
+        how = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
+        with zipfile.ZipFile(out, "w", how) as archive:
+            for name, member in members.items():
+                archive.writestr(name, member)
+        return out.getvalue()
+
+    return change
 
 
 def beside(act: Callable[[Path], Any]) -> Callable[[Path, Path], None]:
@@ -453,20 +472,6 @@ def _model() -> Iterator[Bad]:
     }.items():
         yield Bad(f"model.json: {name}", with_file("model.json", lambda _, d=data: d), costly=True)
 
-    def arrays(act: Callable[[dict[str, bytes]], Any], packed: bool = False) -> Any:
-        def change(data: bytes) -> bytes:
-            with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                members = {name: archive.read(name) for name in archive.namelist()}
-            act(members)
-            out = io.BytesIO()
-            how = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
-            with zipfile.ZipFile(out, "w", how) as archive:
-                for name, member in members.items():
-                    archive.writestr(name, member)
-            return out.getvalue()
-
-        return change
-
     def first(array: Any, **header: Any) -> Callable[[dict[str, bytes]], Any]:
         return lambda members: members.update({"table_0.npy": npy(array, **header)})
 
@@ -493,12 +498,49 @@ def _model() -> Iterator[Bad]:
         "no header": lambda members: members.update({"table_0.npy": b"hello"}),
         "another shape": first(np.full((2, 5), 0.1)),
     }.items():
-        yield Bad(f"model.npz: {name}", with_file("model.npz", arrays(act)), costly=True)
-    bomb = arrays(lambda members: first(np.zeros(2**25))(members), packed=True)
+        yield Bad(f"model.npz: {name}", with_file("model.npz", repacked(act)), costly=True)
+    bomb = repacked(lambda members: first(np.zeros(2**25))(members), packed=True)
     yield Bad("model.npz: a bomb", with_file("model.npz", bomb), costly=True)
-    yield Bad("model.npz: packed", with_file("model.npz", arrays(lambda _: None, packed=True)))
+    yield Bad("model.npz: packed", with_file("model.npz", repacked(lambda _: None, packed=True)))
     yield Bad("model.npz: not a zip", with_file("model.npz", lambda data: data[10:-30]))
     yield Bad("model.npz: one array", with_file("model.npz", lambda _: npy(ten)))
+
+
+def _measured() -> Iterator[Bad]:
+    def other(name: str, change: Any, **header: Any) -> Callable[[dict[str, bytes]], Any]:
+        def act(members: dict[str, bytes]) -> None:
+            array = np.load(io.BytesIO(members[f"{name}.npy"]))
+            members[f"{name}.npy"] = npy(change(array), **header)
+
+        return act
+
+    def same(array: Any) -> Any:
+        return array
+
+    for name, act in {
+        "a value less": other("values", lambda v: v[:-1]),
+        "a value more": other("values", lambda v: np.append(v, 0)),
+        "floats": other("values", lambda v: v.astype(np.float64)),
+        "smaller integers": other("values", lambda v: v.astype(np.int32)),
+        "unsigned": other("values", lambda v: v.astype(np.uint64)),
+        "the other order of bytes": other("values", lambda v: v.astype(">i8")),
+        "objects": other("values", same, descr="|O"),
+        "claims 10^15": other("values", same, shape=(10**15,)),
+        "negative shape": other("values", same, shape=(-1,)),
+        "a table": other("values", lambda v: v[None]),
+        "a label": other("labels", lambda v: np.append(v, np.int32(0))),
+        "no labels": lambda members: members.pop("labels.npy"),
+        "no values": lambda members: members.pop("values.npy"),
+        "one too many": lambda members: members.update({"more.npy": npy(np.zeros(3))}),
+        "a path": lambda members: members.update({"../values.npy": members.pop("values.npy")}),
+        "no header": lambda members: members.update({"values.npy": b"hello"}),
+    }.items():
+        yield Bad(f"tables: {name}", with_file(TABLES, repacked(act)), costly=True)
+    bomb = repacked(other("values", lambda _: np.zeros(2**25, np.int64)), packed=True)
+    yield Bad("tables: a bomb", with_file(TABLES, bomb), costly=True)
+    yield Bad("tables: not a zip", with_file(TABLES, lambda data: data[10:-30]))
+    yield Bad("tables: cut inside", with_file(TABLES, lambda data: data[:60] + data[75:]))
+    yield Bad("tables: a pickle", with_file(TABLES, lambda _: pickle.dumps([1])))
 
 
 def _report() -> Iterator[Bad]:
@@ -689,7 +731,7 @@ def corpus(good: Path) -> list[Bad]:
     """All bad bundles that can be made of a good one; the order is always the same."""
     manifest = json.loads((good / "release.json").read_bytes())
     found = [*_files(), *_bytes(), *_numbers(), *_ledger(), *_schema(), *_model(), *_rows()]
-    found += [*_report(), *_fields(manifest)]
+    found += [*_measured(), *_report(), *_fields(manifest)]
     assert len({bad.name for bad in found}) == len(found)
     return found
 

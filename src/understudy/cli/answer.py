@@ -23,7 +23,8 @@ def answer(
     """Estimate the share of rows that satisfy a condition.
 
     Costs nothing. The error bar is certified where a marginal of the workload holds all the columns
-    that the condition names.
+    that the condition names. Narrower intervals that are estimated and not certified, and other
+    statistics than shares, have their own command: `understudy estimate`.
 
     \b
       age >= 65 and sex = 'F'        district in ('Harbour', 'Old Town')
@@ -47,7 +48,7 @@ def answer(
                 "high": answer.high,
                 "confidence": answer.confidence if answer.certified else None,
                 "columns": None if answer.by is None else list(answer.by),
-                "rows_estimate": release.rows_estimate,
+                "rows_estimate": release.number,
             }
         )
         return
@@ -61,13 +62,13 @@ def answer(
             f"{words.nothing(answer.high - answer.low)}",
             style="green",
         )
-    count = round(answer.estimate * release.rows_estimate)
+    count = round(answer.estimate * release.number)
     size = "" if release.rows_public is not None else "about "
     words.facts(
         [
             ("share", Text(f"{100 * answer.estimate:.2f} %", style="bold")),
             ("true share", interval),
-            ("rows", f"about {count:,} of {size}{release.rows_estimate:,}"),
+            ("rows", f"about {count:,} of {size}{release.number:,}"),
         ]
     )
     if wide and release.certificate.variations is None:

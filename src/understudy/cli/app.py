@@ -32,6 +32,7 @@ HELP = """Make a synthetic version of a sensitive table: private, certified and 
   understudy report patients.release
   understudy sample patients.release --rows 10000 --out rows.csv
   understudy answer patients.release "age >= 65 and sex = 'F'"
+  understudy estimate patients.release "mean(income) by sex"
 """
 
 
@@ -72,6 +73,7 @@ _COMMANDS = {
     "compare": (_USE, "compare", "compare"),
     "sample": (_USE, "sample", "sample"),
     "answer": (_USE, "answer", "answer"),
+    "estimate": (_USE, "estimate", "estimate"),
     "export": (_USE, "export", "export"),
     "audit": (_USE, "audit", "app"),
     "ledger": (_KEEP, "ledger", "app"),

@@ -23,6 +23,7 @@ class Formats(StrEnum):
     FRICTIONLESS = "frictionless"
     CROISSANT = "croissant"
     REGISTRY = "opendp-registry"
+    SHEET = "sheet"
 
 
 @shell.guarded
@@ -33,10 +34,18 @@ def export(
         option(
             "--format",
             "sdv: metadata for SDV's tools; frictionless: a data package; croissant: MLCommons "
-            "Croissant; opendp-registry: an entry of the registry of deployments.",
+            "Croissant 1.1; opendp-registry: an entry of the registry of deployments; sheet: by the "
+            "headings of ISO/IEC 27559 and NIST SP 800-226.",
         ),
     ],
-    out: Annotated[Path | None, option("--out FILE", "Write a file instead of printing.")] = None,
+    out: Annotated[
+        Path | None,
+        option("--out FILE", "Write a file instead of printing; a sheet as .md, .html or .json."),
+    ] = None,
+    audit: Annotated[
+        Path | None,
+        option("--audit DIR", "State what an audit found, the folder of `understudy audit`."),
+    ] = None,
     title: Annotated[str | None, option("--title T", "A title.", _ABOUT)] = None,
     curator: Annotated[str | None, option("--curator WHO", "Who publishes it.", _ABOUT)] = None,
     description: Annotated[str | None, option("--description D", "What it is.", _ABOUT)] = None,
@@ -46,19 +55,22 @@ def export(
     """Describe a release for other tools and catalogues.
 
     From the release alone: types and domains, hashes, the promise and the certificate. Reads no
-    private row.
+    private row. No field claims more than was proved; what only you can know is marked.
 
     \b
     [bold]Example[/bold]
       understudy export patients.release --format sdv --out metadata.json
       understudy export patients.release --format croissant --curator "City of Exampleton"
+      understudy export patients.release --format sheet --audit patients.audit --out sheet.html
     """
     from understudy.report.exports import FILL_IN, About, describe
+    from understudy.report.page import read_audit
 
     if out is not None:
         options.require_outside(out, "a release holds no other file")
     about = About(title, curator, description, license, url)
-    text = describe(folder, format.value, about, out)
+    shown = None if audit is None else read_audit(audit)
+    text = describe(folder, format.value, about, out, shown)
     if out is None:
         sys.stdout.write(text)
     else:

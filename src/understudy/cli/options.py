@@ -190,9 +190,21 @@ class Choices:
         option(
             "--workload W",
             "What must come out well and is certified: marginals:2 (all pairs, default), "
-            "marginals:3:64@0 (64 triples, drawn with seed 0), or a .json or .toml list of "
-            "columns; with fem also conjunctions:2, disjunctions:2, parities:3, "
-            "halfspaces:3, prefixes:1, joined by +.",
+            "marginals:3:64@0 (64 triples, drawn with seed 0), marginals:3:with=COLUMN (triples "
+            "that hold a column), or a .json or .toml list of columns; with fem also "
+            "conjunctions:2, disjunctions:2, parities:3, halfspaces:3, prefixes:1, joined by +.",
+            _METHOD,
+            show_default=False,
+        ),
+    ] = None
+    purpose: Annotated[
+        list[str] | None,
+        option(
+            "--purpose P",
+            "What the rows are for. Its tables are added to the workload and come first: they get "
+            "less noise, all others a little more (`understudy plan` says how much). model:TARGET "
+            "for predicting a column, 'regression:Y ~ A + B', subgroups:COLUMN for comparing "
+            "groups; may be given several times.",
             _METHOD,
             show_default=False,
         ),

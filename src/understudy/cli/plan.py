@@ -65,6 +65,8 @@ def plan(
     [bold]Example[/bold]
       understudy plan --schema patients.schema.toml --epsilon 1 --rows 50000
       understudy plan --schema patients.schema.toml --target-error 0.01 --rows 50000
+      understudy plan --schema patients.schema.toml --epsilon 1 --rows 50000 \\
+                      --purpose model:readmitted
     """
     from understudy.releases import outline, prepare
     from understudy.releases.verdict import foreseen
@@ -87,7 +89,7 @@ def plan(
         (f"Plan for a table of {size:,} rows ({source})", "bold"),
         f", by {prepared.method.name}; nothing is spent",
     )
-    _show(prepared, forecast, prepared.margin(size), account)
+    _show(prepared, forecast, size, account)
     show_verdict(foreseen(prepared, size, forecast.errors))
     if full:
         _show_charges(prepared)
@@ -149,17 +151,17 @@ def needed_epsilon(wanted: Options, prepared: Prepared) -> str:
     return f"An expected error of {words.points(target)} ({of}) needs --epsilon {epsilon}"
 
 
-def _show(prepared: Prepared, forecast: Forecast, margin: float, account: _Account | None) -> None:
+def _show(prepared: Prepared, forecast: Forecast, size: int, account: _Account | None) -> None:
     """The promise, and the figures that decide."""
     from understudy.report.words import meaning
 
     unit, relation = prepared.schema.unit, prepared.design.relation
-    errors = forecast.errors
+    errors, margin = forecast.errors, prepared.margin(size)
     expected: list[tuple[str, str | Text]] = [("expected error", "this method forecasts none")]
     if errors is not None:
         tables = f"mean over {len(errors.marginals):,} tables"
         expected = [
-            ("worst cell", f"off by about {words.points(errors.worst)} (estimate)"),
+            ("worst cell", f"off by {errors.worst_in_words}"),
             ("typical table", f"off by about {words.points(errors.mean)} ({tables}; estimate)"),
         ]
     budget = prepared.budget
@@ -173,6 +175,7 @@ def _show(prepared: Prepared, forecast: Forecast, margin: float, account: _Accou
                 f"adds {words.points(margin)} to the true worst error "
                 f"({100 * (1 - prepared.beta):g} % confidence){words.nothing(margin)}",
             ),
+            *_purpose_words(prepared, size),
             ("time", f"about {words.duration(forecast.seconds)}"),
             ("memory", f"about {words.byte_size(forecast.memory_bytes)}"),
             ("budget", _left(account)),
@@ -201,7 +204,7 @@ def _show_charges(prepared: Prepared) -> None:
     right = ("draws", "noise in rows", "budget")
     charges = words.table("charge", *right, "buys", right=right)
     for charge, share in zip(prepared.plan, outline.shares(prepared), strict=True):
-        spread = outline.noise_in_rows(charge)
+        spread = outline.noise_in_rows(charge, prepared.schema.weight)
         charges.add_row(
             outline.shown(charge.purpose),
             f"{charge.times:,}",
@@ -240,13 +243,23 @@ def _show_more(prepared: Prepared, forecast: Forecast, size: int) -> None:
                 f"noise of {shown(purpose)}",
                 f"± {words.number(sigma)} rows, {words.points(sigma / size)}",
             )
-            for purpose, sigma in forecast.noise.items()
+            for purpose, sigma in (
+                (p, s / prepared.schema.weight) for p, s in forecast.noise.items()
+            )
         ),
         *errors_in_words(forecast.errors, prepared.schema),
         *theorem_in_words(prepared.theorem(size)),
         ("what is measured", forecast.measured),
     ]
     words.facts(pairs)
+
+
+def _purpose_words(prepared: Prepared, size: int) -> list[tuple[str, str | Text]]:
+    """The purposes, and what they change."""
+    from understudy.releases.outline import tradeoff
+
+    stated: list[tuple[str, str | Text]] = [("purpose", p) for p in prepared.options.purposes]
+    return [*stated, ("what it changes", str(tradeoff(prepared, size)))] if stated else []
 
 
 def _show_engines(prepared: Prepared, rows: int) -> None:

@@ -132,9 +132,9 @@ class Stages(_Line):
 
 
 class Rows(_Line):
-    """Rows written so far; nothing is shown where there are few."""
+    """Rows written so far; nothing is shown where there are few, unless each is slow to make."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, *, slow: bool = False) -> None:
         super().__init__(
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -145,13 +145,14 @@ class Rows(_Line):
             TimeRemainingColumn(),
         )
         self._total, self._done = total, 0
-        if total <= _MANY:
+        self._shown = slow or total > _MANY
+        if not self._shown:
             self._live = None
 
     def __enter__(self) -> Self:
         super().__enter__()
         self._start = self._last = time.monotonic()
-        if self._total > _MANY:
+        if self._shown:
             line = f"writing {self._total:,} rows"
             self._show(line, at_once=True, description="writing rows", total=self._total)
         return self

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from understudy.releases import Options, Prepared, Release
     from understudy.schema import Schema
     from understudy.source import Source
+    from understudy.source.families import FamilySource
 
 __all__ = ["about_report", "make", "release"]
 
@@ -57,6 +58,16 @@ class Where:
 @dataclass(frozen=True)
 class Reading:
     """How the table is read, beside what the schema says."""
+
+    children: Annotated[
+        str | None,
+        option(
+            "--children DATA",
+            "The table of children, where DATA holds their parents and the schema both: visits of "
+            "patients, persons of households.",
+            show_default=False,
+        ),
+    ] = None
 
     null: options.NullTexts = None
     drop_other_columns: options.DropOthers = False
@@ -165,12 +176,34 @@ def release(
     wanted = options.wanted(target, choices, **vars(making), **charged)
     if wanted.target_error is not None or wanted.epsilon is None:
         wanted = _agreed(loaded, wanted, yes)
-    released = make(data, loaded, out, wanted, where)
+    released = make(_families(data, loaded, reading.children), loaded, out, wanted, where)
     _show(released, data, out, wanted)
 
 
+def _families(data: str, schema: Schema, children: str | None) -> str | FamilySource:
+    """Both tables, where the schema is of two."""
+    from understudy.schema.family import FamilySchema
+    from understudy.source import read
+    from understudy.source.families import FamilySource
+
+    if isinstance(schema, FamilySchema):
+        if children is None:
+            _, _, family = schema.tables
+            raise InputError(
+                f"the schema is of two tables, {family.parent} and {family.child}: give the second "
+                f"with --children DATA"
+            )
+        return FamilySource(read(data), read(children))
+    if children is not None:
+        raise InputError(
+            f"--children {children} goes with a schema of two tables, which has version = 2; see "
+            f"docs/families.md"
+        )
+    return data
+
+
 def make(
-    data: str | Source,
+    data: str | Source | FamilySource,
     schema: Schema,
     out: Path,
     wanted: Options,
@@ -182,13 +215,16 @@ def make(
     from understudy.releases.warm import warmed
     from understudy.report import save
     from understudy.source import read
+    from understudy.source.families import FamilySource
 
     # Known before it is made, so that what it has cost can be told wherever it is interrupted.
     wanted = replace(wanted, reservation=secrets.token_hex(8))
     with Stages() as stages:
         stages(Progress("checking", 0, 1))
         try:
-            source = read(data, **vars(where or Where()))
+            source = (
+                data if isinstance(data, FamilySource) else read(data, **vars(where or Where()))
+            )
             prepared = prepare(schema, warmed(wanted, schema, source).resolved())
             _require_space(prepared, out)
             assumed = assumed_rows(prepared, wanted.rows)
@@ -323,11 +359,11 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
     from understudy.releases.verdict import verdict
     from understudy.source import shown
 
-    rows, columns = release.rows.num_rows, release.rows.num_columns
+    rows = release.rows.num_rows
     shell.say(("Wrote the synthetic release of ", "bold"), shown(data), (" to ", "bold"), str(out))
     words.facts(
         [
-            ("rows", f"{rows:,} synthetic rows × {columns} columns"),
+            ("rows", release.size_in_words),
             ("promise", release.promise),
             ("certificate", str(release.certificate)),
             *errors_in_words(release.forecast, release.schema)[:1],
@@ -344,6 +380,8 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
     asked = example(release)
     words.next_commands(
         command("verify", out),
-        command("sample", out, "--rows", rows, "--out", out.with_name(f"{out.stem}.sample.csv")),
+        command(
+            "sample", out, "--rows", rows, "--out", out.with_name(release.sample_name(out.stem))
+        ),
         *([] if asked is None else [command("answer", out, asked)]),
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import secrets
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,9 +20,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from understudy.releases import Release
+    from understudy.releases.conditions import Condition
+    from understudy.releases.families import FamilyRelease
 
 __all__ = ["require_output", "sample", "write_whole"]
 
+_SOME = "Some rows only"
 _MANY = "Many rows"
 _SUFFIXES = (".csv", ".parquet", ".pq")
 
@@ -41,6 +46,19 @@ def sample(
     ] = None,
     key: Annotated[
         int | None, option("--key K", "The same key gives the same rows.", min=0)
+    ] = None,
+    where: Annotated[
+        str | None,
+        option("--where CONDITION", "Only rows that satisfy it, as in SQL's WHERE.", _SOME),
+    ] = None,
+    match: Annotated[
+        list[str] | None,
+        option(
+            "--match SHARE",
+            "A share that the rows are to have: sex=F:0.5, or sex=F:0.5,M:0.4, or 'age >= 65:0.3'. "
+            "May be given several times.",
+            _SOME,
+        ),
     ] = None,
     partitions: Annotated[
         int | None,
@@ -64,44 +82,89 @@ def sample(
     Costs nothing and reads no private row. The certificate speaks of the rows in the release
     (synthetic.parquet), not of these.
 
+    --where and --match condition the released model: its records are reweighted and, where few
+    satisfy the condition, moved. Such rows are NOT CERTIFIED: what a release says of small groups is
+    mostly its model.
+
     \b
     [bold]Example[/bold]
       understudy sample patients.release --rows 1000000 --out rows.parquet
+      understudy sample patients.release --where "age >= 65 and sex = 'F'" --out women.parquet
+      understudy sample patients.release --match sex=F:0.5 --match smoker=true:0.3 --out rows.csv
       understudy sample patients.release --rows 1000000000 --partitions 200 --out rows/
     """
     from understudy.releases import Release
+    from understudy.releases.conditions import condition
+    from understudy.releases.families import FamilyRelease
 
+    release = Release.load(folder)
+    if partitions is None and isinstance(release, FamilyRelease):
+        if condition(where, match):
+            raise InputError("--where and --match are for one table, and this release has two")
+        _sample_families(release, out, rows, key)
+        return
     if partitions is None:
         for name, value in (("--workers", workers), ("--spark", spark)):
             if value is not None:
                 raise InputError(f"{name} {value} goes with --partitions P, a folder of P files")
         require_output(out, " A folder of files needs --partitions P")
-    release = Release.load(folder)
+    asked = condition(where, match)
     wanted = release.rows.num_rows if rows is None else rows
-    with Rows(wanted) as progress:
+    with Rows(wanted, slow=bool(asked)) as progress:
         if partitions is None:
             with _writing(out) as write:
-                for part in release.stream(wanted, key=key):
+                for part in release.stream(wanted, where=where, match=match, key=key):
                     write(part)
                     progress.add(part.num_rows)
-            _say(release, folder, wanted, f"to {out}")
+            _say(release, folder, f"{wanted:,} rows", f"to {out}", asked)
             return
-        many = {"partitions": partitions, "workers": workers, "spark": spark}
+        many = {"where": where, "match": match, "partitions": partitions, "workers": workers}
+        many |= {"spark": spark}
         try:
             release.sample_to(out, wanted, key=key, progress=progress.add, **many)
         except KeyboardInterrupt as error:
             if spark is None:
                 error.add_note("Files that are whole stay there; the same command goes on.")
             raise
-    _say(release, folder, wanted, f"to {partitions:,} files in {out}")
+    _say(release, folder, f"{wanted:,} rows", f"to {partitions:,} files in {out}", asked)
 
 
-def _say(release: Release, folder: Path, rows: int, where: str) -> None:
-    shell.say(("wrote ", "bold"), f"{rows:,} rows × {release.rows.num_columns} columns {where}")
+def _sample_families(release: FamilyRelease, out: Path, rows: int | None, key: int | None) -> None:
+    """Two files in a new folder."""
+    from understudy.releases.form import FAMILY_FILES
+
+    options.require_new(out)
+    tables = release.sample(rows, key=key)
+    staging = out.with_name(f".{out.name}.{secrets.token_hex(8)}")
+    try:
+        staging.mkdir()
+        for name, table in zip(FAMILY_FILES, tables, strict=True):
+            write_whole(table, staging / name)
+        staging.rename(out)
+    except OSError as error:
+        raise WorkError(f"out = {out} could not be written: {error.strerror}") from None
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    shell.say(
+        ("wrote ", "bold"),
+        f"{tables[0].num_rows:,} parents and {tables[1].num_rows:,} children to {out}",
+    )
     shell.note(
         f"As private as the release itself: {release.promise}. "
-        f"The certificate speaks of the rows in {folder / 'synthetic.parquet'}, not of these."
+        "The certificate speaks of the families in the release, not of these."
     )
+
+
+def _say(release: Release, folder: Path, rows: str, target: str, asked: Condition) -> None:
+    from understudy.releases.conditions import NOT_CERTIFIED
+
+    shell.say(("wrote ", "bold"), f"{rows} × {release.rows.num_columns} columns {target}")
+    shell.note(f"As private as the release itself: {release.promise}.")
+    if asked:
+        shell.note(f"NOT CERTIFIED: {NOT_CERTIFIED} ({asked}).")
+    else:
+        whole = folder / "synthetic.parquet"
+        shell.note(f"The certificate speaks of the rows in {whole}, not of these.")
 
 
 def require_output(path: Path, remark: str = "") -> None:

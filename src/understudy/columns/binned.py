@@ -435,9 +435,8 @@ class Binned(Modelled):
 
         Special values and null are left out; an interval of special values alone has none.
         """
-        within = self._cut.find(self.grid.lows)
         found = np.zeros(len(self._cut), np.asarray(counts).dtype)
-        found[within] = np.asarray(counts)[: len(self.grid)]
+        found[self._intervals] = np.asarray(counts)[: len(self.grid)]
         return found
 
     def _point(self, bound: Any) -> int:
@@ -484,8 +483,27 @@ class Binned(Modelled):
     def _draw(self, cells: NDArray[np.intp], rng: np.random.Generator) -> NDArray:
         if self.shape is None:
             return self._ordinary(cells, self.grid.draw(cells, rng))
-        intervals = self._cut.find(self.grid.lows)  # all but those of special values alone
-        return self._ordinary(cells, self.shape.draw(intervals[cells], rng))
+        return self._ordinary(cells, self.shape.draw(self._intervals[cells], rng))
+
+    @cached_property
+    def _intervals(self) -> NDArray[np.intp]:
+        """The interval of every ordered cell: all but those of special values alone."""
+        return self._cut.find(self.grid.lows)
+
+    def quantiles(self, shares: NDArray[np.float64]) -> NDArray[Any]:
+        """For every ordered cell, the points below which these shares of its rows are drawn."""
+        lows, highs = self.grid.lows[:, None], self.grid.highs[:, None]
+        if self.shape is not None:
+            return np.clip(self.shape.quantiles(self._intervals, shares), lows, highs)
+        if self.grid.discrete:
+            return np.minimum(lows + np.floor(shares * (highs - lows + 1.0)), highs)
+        return lows + shares * (highs - lows)
+
+    def leverage(self) -> NDArray[np.float64]:
+        """For every ordered cell, what the noise of a found shape does to its sum; see `Shape`."""
+        if self.shape is None:
+            return np.zeros(len(self.grid))
+        return self.shape.leverage(self._intervals)
 
     def _encode(self, array: pa.Array, tokens: Sequence[str]) -> NDArray[np.unsignedinteger]:
         if not self.special:

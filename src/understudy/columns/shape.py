@@ -72,16 +72,42 @@ class Shape:
         The rows of a cell are spread over its leaves as evenly as they can be (systematic sampling,
         in random order). The point lies in the cell: `encode(draw(c)) == c`.
         """
+        leaf, drawn = self._at(cells, _spread(cells, len(self.starts), rng))
+        return self._rounded(leaf, drawn, rng) if self.roundness else drawn
+
+    def quantiles(self, cells: NDArray[np.intp], shares: NDArray[np.float64]) -> NDArray[Any]:
+        """The points below which these shares of each cell's rows lie, a row for each cell."""
+        at = np.tile(shares, len(cells))
+        return self._at(np.repeat(cells, len(shares)), at)[1].reshape(len(cells), len(shares))
+
+    def leverage(self, cells: NDArray[np.intp]) -> NDArray[np.float64]:
+        """How far independent noise of deviation 1 in the rows of every leaf moves the sum of a cell.
+
+        √Σ (x − μ)² over the middles x of the cell's leaves with rows, μ the mean of the cell.
+        """
+        starts = np.array([*self.starts, len(self.weights)])
+        middles = (self._lows[:-1].astype(np.float64) + self._lows[1:]) / 2
+        mass = np.diff(self._reached)
+        found: list[float] = []
+        for begin, stop in zip(starts[cells], starts[cells + 1], strict=True):
+            held = mass[begin:stop] > 0
+            at = middles[begin:stop][held]
+            found.append(float(np.linalg.norm(at - np.average(at, weights=mass[begin:stop][held]))))
+        return np.array(found)
+
+    def _at(
+        self, cells: NDArray[np.intp], share: NDArray[np.float64]
+    ) -> tuple[NDArray[np.intp], NDArray[Any]]:
+        """The leaf and the point at a share of each cell's mass."""
         reached, starts = self._reached, np.array([*self.starts, len(self.weights)])
         begin, stop = reached[starts[cells]], reached[starts[cells + 1]]
-        at = begin + _spread(cells, len(self.starts), rng) * (stop - begin)
+        at = begin + share * (stop - begin)
         leaf = np.clip(
             np.searchsorted(reached, at, side="right") - 1, starts[cells], starts[cells + 1] - 1
         )
         mass = reached[leaf + 1] - reached[leaf]
         inside = np.divide(at - reached[leaf], mass, out=np.zeros(len(at)), where=mass > 0)
-        drawn = self._inside(leaf, np.clip(inside, 0.0, 1.0))
-        return self._rounded(leaf, drawn, rng) if self.roundness else drawn
+        return leaf, self._inside(leaf, np.clip(inside, 0.0, 1.0))
 
     @cached_property
     def _slopes(self) -> NDArray[np.float64]:

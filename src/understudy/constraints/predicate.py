@@ -23,7 +23,7 @@ straddles a bound.
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NoReturn, TypeAlias
@@ -44,6 +44,8 @@ __all__ = ["Literal", "Predicate"]
 Literal: TypeAlias = bool | int | float | str
 Clique: TypeAlias = tuple[int, ...]
 Mask: TypeAlias = NDArray[np.bool_]
+_Spread: TypeAlias = Callable[[str, NDArray], NDArray]
+"""An array over the codes of a column, laid out over cells or over rows."""
 
 _MAX_DEPTH = 60
 _LONGEST = 200_000
@@ -185,16 +187,44 @@ class Predicate:
                 f"the clique {clique} does not cover the columns {self.clique} of {self.text!r}"
             )
         schema = self._schema
+        shape = tuple(schema.shape[i] for i in clique)
+
+        def spread(name: str, array: NDArray) -> NDArray:
+            at = schema.position(name)
+            return array.reshape([schema.shape[i] if i == at else 1 for i in clique])
+
+        return self._places(spread, shape)
+
+    def among(self, codes: Sequence[NDArray]) -> tuple[Mask, Mask]:
+        """The same for encoded rows: which lie in an inner cell, and which in an outer one."""
+
+        def spread(name: str, array: NDArray) -> NDArray:
+            return array[codes[self._schema.position(name)]]
+
+        return self._places(spread, (len(codes[0]),))
+
+    @property
+    def conjuncts(self) -> tuple["Predicate", ...]:
+        """The conditions that all have to hold for this one to hold; itself if there is but one."""
+        parts = self._node.parts if isinstance(self._node, _All) else (self._node,)
+        return tuple(self._part(node) for node in parts)
+
+    def _part(self, node: _Node) -> "Predicate":
+        clique = {i for name in _columns(node) for i in self._schema.positions(name)}
+        return Predicate(self.text, tuple(sorted(clique)), self._schema, node)
+
+    def _places(self, spread: _Spread, shape: tuple[int, ...]) -> tuple[Mask, Mask]:
+        schema = self._schema
 
         def leaf(test: _Leaf) -> _Truth:
             if isinstance(test, _Sum):
-                return _sums(test, schema, clique)
-            true = _masks(schema, clique, test.column, test.op, test.literal)
-            false = _masks(schema, clique, test.column, _NEGATED[test.op], test.literal)
+                low, high, there = _ends(test.linear, schema, spread)
+                return _known(test, Cells(low, high), there)
+            true = _masks(schema, spread, test.column, test.op, test.literal)
+            false = _masks(schema, spread, test.column, _NEGATED[test.op], test.literal)
             return _Truth(*true, *false)
 
         truth = _evaluate(self._node, leaf)
-        shape = tuple(schema.shape[i] for i in clique)
         return (
             np.broadcast_to(truth.certainly, shape).copy(),
             np.broadcast_to(truth.possibly, shape).copy(),
@@ -219,44 +249,30 @@ class Predicate:
         return _evaluate(self._node, leaf).certainly
 
 
-def _masks(schema: Domain, clique: Clique, name: str, op: str, literal: object) -> Masks:
-    """Masks over the cells of a clique for a comparison of a column, or of what follows from it."""
+def _masks(schema: Domain, spread: _Spread, name: str, op: str, literal: object) -> Masks:
+    """Masks over cells or rows for a comparison of a column, or of what follows from it."""
     masks = schema.column(name).compare(op, literal)
     while isinstance(derived := schema.derived.get(name), Mapped):
         name = derived.source.name
         if isinstance(total := schema.derived.get(name), Total):
-            return derived.over(masks, *_ends(total.linear, schema, clique))
+            return derived.over(masks, *_ends(total.linear, schema, spread))
         masks = derived.lifted(masks)
-    extent = _extent(schema, clique, name)
-    return masks[0].reshape(extent), masks[1].reshape(extent)
+    return spread(name, masks[0]), spread(name, masks[1])
 
 
-def _sums(test: _Sum, schema: Domain, clique: Clique) -> _Truth:
-    """What is known of a sum in the cells of a clique, from the ends of the cells."""
-    low, high, there = _ends(test.linear, schema, clique)
-    return _known(test, Cells(low, high), there)
-
-
-def _ends(linear: Linear, schema: Domain, clique: Clique) -> tuple[NDArray, NDArray, Mask]:
-    """The least and the greatest sum in the cells of a clique, and where there is one."""
+def _ends(linear: Linear, schema: Domain, spread: _Spread) -> tuple[NDArray, NDArray, Mask]:
+    """The least and the greatest sum in cells, or in the cells of rows, and where there is one."""
     parts, ends = _parts(linear, schema), []
-    there = np.ones((1,) * len(clique), np.bool_)
+    there: Mask = np.ones((), np.bool_)
     for name, part in zip(linear.names, parts, strict=True):
-        extent = _extent(schema, clique, name)
-        size = max(extent)
+        size = schema.shape[schema.position(name)]
         lows, highs = (
             np.append(e, np.repeat(e[:1], size - len(part))) for e in (part.lows, part.highs)
         )
-        ends.append((lows.reshape(extent), highs.reshape(extent)))
-        there = there & (np.arange(size) < len(part)).reshape(extent)
+        ends.append((spread(name, lows), spread(name, highs)))
+        there = there & spread(name, np.arange(size) < len(part))
     low, high = linear.range(parts, ends)
     return low, high, there
-
-
-def _extent(schema: Domain, clique: Clique, name: str) -> list[int]:
-    """The shape of a mask over one column, to be spread over a clique."""
-    at = schema.position(name)
-    return [schema.shape[i] if i == at else 1 for i in clique]
 
 
 def _summed(test: _Sum, schema: Domain, table: pa.Table) -> _Truth:

@@ -1,12 +1,11 @@
 """Expected error of every marginal before, and after, a release by measured columns and pairs.
 
 A table of counts c is estimated from noisy tables and from what is believed without them. Take a cell
-with expectation b under independence. Its count deviates from b with variance τ² = κ·b,
-κ = 1 + n·φ²/K: the sampling of n rows, and dependence of mean square contingency φ² spread over the
-K cells. A measurement with noise σ leaves of that the posterior variance σ²τ²/(σ² + τ²). So, for a
-marginal on columns C with shares p_i,
+with expectation b. Its count deviates from b with variance τ² = κ·b, κ = 1 + n·φ²/K: the sampling of n
+rows, and dependence of mean square contingency φ² spread over the K cells. A measurement with noise σ
+leaves of that the posterior variance σ²τ²/(σ² + τ²). So, for a marginal on columns C with shares p,
 
-    v = Σ_i v_i·Π_{j≠i} p_j² + Σ_{ij} v_ij·Π_{k≠i,j} p_k² + κ_C·b·[|C| > 2] + s·b,
+    v = Σ_i v_i·(p/p_i)² + Σ_ij v_ij·(p/p_ij)² + κ_C·b·[|C| > 2] + s·b,
 
 the errors of its columns, of the interactions of its pairs, of its own interaction, which is not
 measured, and of the synthetic rows, drawn with low discrepancy (s < 1;
@@ -16,16 +15,22 @@ no cell off by more than the share it can have,
     TV ≈ ½ Σ_cells min(0.8·√v, g·b)/n,      worst cell ≈ max_v √v·√(2 ln(2·#{cells with at least v}))/n.
 
 v_i and v_ij have the factor 1 − 1/K of every column in them, as an interaction sums to zero along it.
-Before a release shares are taken for p_k ∝ 1/k^1.2 and φ² for a constant; afterwards both come from the
-released model. What dependence a table really has is private, so this is an expectation over tables
-like those it was calibrated on (tests/game/test_forecast.py), not a bound; the certificate is one.
+
+Before a release (`expected`) columns are taken for independent with shares p_k ∝ 1/k^1.2 and φ² for a
+constant. Afterwards (`shown`) p is the released model, φ² what it shows of each pair, and σ the noise
+of what was measured of it. Then the certificate has measured the worst cell itself, with noise:
+`updated` takes what was expected for a log-normal prior and returns the posterior.
+
+Which cells a table has that its noise hides is private, so all this is an estimate, with an interval
+that held nine times of ten on tables like those it was calibrated on (docs/certificate.md); never a
+bound. The certificate is one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import combinations
 from typing import Any
@@ -33,17 +38,19 @@ from typing import Any
 import numpy as np
 
 from understudy._types import Clique, Table
-from understudy.models import View
+from understudy.models import Measured, View
 from understudy.queries import sizes
 from understudy.wording import nothing, points
 
-__all__ = ["Errors", "Expected", "Knowledge", "expected", "seen"]
+__all__ = ["Errors", "Expected", "Knowledge", "expected", "shown", "updated"]
 
 
 _MEAN = 0.8
 """E|N(0, 1)| = √(2/π)."""
 _COLUMN, _PAIR, _HIGHER = 1.0, 0.03, 0.002
 """φ² that a column, a pair and a larger table are believed to have."""
+_UNSEEN = 0.01
+"""φ² of a pair that a released model does not show."""
 _DRAWN = 0.07
 """s: what systematic resampling and swaps leave of the variance of sampling."""
 _EVEN = 50.0
@@ -59,8 +66,20 @@ _BLIND = 0.85
 """At this share of the error that knowing nothing would have, a release is noise."""
 _GROUPS = 24
 _CELLS = 4_000
-_LOOKED_AT, _AT_ONCE = 150, 16
-"""Pairs of a released model, and how many of their tables are held in memory."""
+_LOOKED_AT, _AT_ONCE, _TOP = 1_000_000, 16, 100
+"""Cells of a table of a released model that is looked at, how many tables are held in memory, and how
+many of the worst cells of each are compared with all others."""
+_SURE = 1.645
+"""Nine intervals of ten hold: so many deviations of a normal law."""
+_WORST_SPREAD, _SHOWN_SPREAD = 0.7, 0.6
+"""Standard deviation of ln(worst cell / forecast), before a release and after it."""
+_TABLE, _TABLE_SPREAD = (1.5, 1.1), (0.55, 0.45)
+"""Worst total variation / largest forecast of a table: its median, and the deviation of its logarithm;
+before a release and after it."""
+
+
+Between = tuple[float, float]
+"""The ends of an interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +103,29 @@ class Errors:
     """The worst cell of the workload."""
     blind: float
     """The mean total variation if nothing were known but the schema and n."""
+    worst_between: Between | None = None
+    """Where the worst cell lies nine times of ten; None in bundles of older versions."""
+    variation: float | None = None
+    """The largest total variation of a marginal,"""
+    variation_between: Between | None = None
+    """and where it lies nine times of ten."""
 
     @property
     def noise(self) -> bool:
         """Whether the release would say hardly more than the schema does."""
         return self.mean > _BLIND * self.blind
 
+    @property
+    def worst_in_words(self) -> str:
+        """The worst cell and its interval."""
+        return f"about {_share(self.worst)}{nothing(self.worst)}{_range(self.worst_between)}"
+
     def __str__(self) -> str:
-        worst = max((e.total_variation for e in self.marginals), default=0.0)
+        largest = max((e.total_variation for e in self.marginals), default=0.0)
+        most = largest if self.variation is None else self.variation
         text = (
-            f"total variation about {points(self.mean)} on average and {points(worst)} for the worst "
-            f"table, worst cell about {points(self.worst)} (estimates){nothing(self.worst)}"
+            f"total variation about {_share(self.mean)} on average, about {_share(most)} for the "
+            f"worst table{_range(self.variation_between)}; worst cell {self.worst_in_words}"
         )
         if self.noise:
             text += (
@@ -105,7 +136,7 @@ class Errors:
 
     def to_json(self) -> dict[str, Any]:
         """Marginals in the order of the workload; four digits are more than a forecast has."""
-        return {
+        stated: dict[str, Any] = {
             "rows": self.rows,
             "mean": _digits(self.mean),
             "worst": _digits(self.worst),
@@ -114,6 +145,15 @@ class Errors:
             "worst_cells": [_digits(e.worst) for e in self.marginals],
             "words": str(self),
         }
+        if self.variation is not None:
+            stated["variation"] = _digits(self.variation)
+        for name, between in (
+            ("worst_between", self.worst_between),
+            ("variation_between", self.variation_between),
+        ):
+            if between is not None:
+                stated[name] = [_digits(end) for end in between]
+        return stated
 
     @classmethod
     def from_json(cls, stated: Mapping[str, Any], cliques: Sequence[Clique]) -> Errors:
@@ -125,6 +165,9 @@ class Errors:
             float(stated["mean"]),
             float(stated["worst"]),
             float(stated["blind"]),
+            _between(stated.get("worst_between")),
+            stated.get("variation"),
+            _between(stated.get("variation_between")),
         )
 
 
@@ -148,53 +191,20 @@ class _Law:
     values: Table
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What a released model shows: the shares of every column, and the mean φ² of its pairs."""
-
-    laws: tuple[Table, ...]
-    pair: float
-
-
-def seen(shape: Sequence[int], model: View, pairs: Sequence[Clique], rows: int) -> Seen:
-    """Look at a released model. Post-processing."""
-    laws = tuple(model.marginals([(i,) for i in range(len(shape))]))
-    small = zip(pairs, sizes(shape, pairs), strict=True)
-    some = [pair for pair, size in small if size <= 1_000_000]
-    if len(some) > _LOOKED_AT:
-        some = [some[round(k)] for k in np.linspace(0, len(some) - 1, _LOOKED_AT)]
-    found: list[float] = []
-    tables = (
-        t for at in range(0, len(some), _AT_ONCE) for t in model.marginals(some[at : at + _AT_ONCE])
-    )
-    for (i, j), table in zip(some, tables, strict=True):
-        base = np.multiply.outer(laws[i], laws[j])
-        gap = float(np.abs(table - base).sum()) / 2
-        # 0.4·Σ√(κ·b/n) = TV for dependence spread as it is believed to be; solved for φ².
-        spread = _MEAN / 2 * float(np.sqrt(base).sum()) / math.sqrt(base.size)
-        found.append(max((gap / spread) ** 2 - base.size / max(rows, 1), 0.0))
-    return Seen(laws, float(np.mean(found)) if found else _PAIR)
-
-
 def expected(
     shape: Sequence[int],
     cliques: Sequence[Clique],
     weights: Sequence[float],
     rows: int,
     knowledge: Knowledge,
-    released: Seen | None = None,
 ) -> Errors:
-    """What to expect of `cliques`; from public facts alone, or with what a release has shown."""
+    """What to expect of `cliques` from public facts alone."""
     rows = max(int(rows), 1)
     width = max((len(clique) for clique in cliques), default=1)
     groups = max(2, min(_GROUPS, int(_CELLS ** (1 / max(width, 1)))))
-    if released is None:
-        laws = [_law(np.arange(1.0, size + 1) ** -_SKEW, groups) for size in shape]
-    else:
-        laws = [_law(law, groups) for law in released.laws]
-    pair = _PAIR if released is None else max(_PAIR / 4, released.pair)
-    known = _Marginals(tuple(shape), laws, rows, knowledge, pair)
-    blind = _Marginals(tuple(shape), laws, rows, knowledge.nothing(), pair)
+    laws = [_law(np.arange(1.0, size + 1) ** -_SKEW, groups) for size in shape]
+    known = _Marginals(tuple(shape), laws, rows, knowledge)
+    blind = _Marginals(tuple(shape), laws, rows, knowledge.nothing())
     marginals: list[Expected] = []
     lost: list[float] = []
     worst = 0.0
@@ -203,28 +213,123 @@ def expected(
         marginals.append(Expected(clique, variation, cell))
         worst = max(worst, overall)
         lost.append(blind.of(clique, len(cliques))[0])
-    total = sum(weights) or 1.0
-    return Errors(
-        tuple(marginals),
-        rows,
-        sum(w * e.total_variation for w, e in zip(weights, marginals, strict=True)) / total,
-        worst,
-        sum(w * e for w, e in zip(weights, lost, strict=True)) / total,
+    found = Errors(
+        tuple(marginals), rows, _mean(marginals, weights), worst, _average(lost, weights)
+    )
+    return _spread(found, _WORST_SPREAD, _TABLE[0], _TABLE_SPREAD[0])
+
+
+def shown(
+    before: Errors,
+    weights: Sequence[float],
+    model: View,
+    shape: Sequence[int],
+    answers: Iterable[object],
+) -> Errors:
+    """What to expect of the same marginals once a model and what it was fitted to are released.
+
+    Tables too large to look at keep what was expected of them. Post-processing.
+    """
+    n, precision = before.rows, _precisions(shape, answers)
+    laws = model.marginals([(i,) for i in range(len(shape))])
+    marginals: list[Expected] = []
+    top = [np.zeros(0)]
+    for start in range(0, len(before.marginals), _AT_ONCE):
+        some = before.marginals[start : start + _AT_ONCE]
+        small = [e.clique for e, size in zip(some, sizes(shape, [e.clique for e in some]), strict=True)
+                 if size <= _LOOKED_AT and e.clique]  # fmt: skip
+        tables = dict(zip(small, model.marginals(small), strict=True))
+        for each in some:
+            table = tables.get(each.clique)
+            if table is None:
+                marginals.append(each)
+                continue
+            deviation = _shown(each.clique, table, laws, precision, n)
+            worst = np.sort(deviation, axis=None)[::-1][:_TOP]
+            variation = _variation(deviation, n * table, np.ones(()), n)
+            marginals.append(Expected(each.clique, variation, _highest(worst, n)))
+            top.append(worst)
+    # A model shows what it knows; how much is hidden from it was a guess before and still is.
+    worst = _highest(np.sort(np.concatenate(top))[::-1], n) or before.worst
+    worst = math.sqrt(worst * before.worst)
+    found = Errors(tuple(marginals), n, _mean(marginals, weights), worst, before.blind)
+    return _spread(found, _SHOWN_SPREAD, _TABLE[1], _TABLE_SPREAD[1])
+
+
+def updated(errors: Errors, measured: float, scale: float, most: float) -> Errors:
+    """With the worst cell as the certificate measured it, with Laplace noise of this scale.
+
+    The posterior median and nine tenths of a log-normal prior around what was expected; nothing beyond
+    `most`, the bound that the certificate states.
+    """
+    at = max(errors.worst, 1e-9) * np.exp(np.linspace(-4, 4, 1601))
+    log = -0.5 * (np.log(at / at[800]) / _SHOWN_SPREAD) ** 2 - np.abs(at - measured) / scale
+    mass = np.exp(log - log.max()).cumsum()
+    low, middle, high = at[np.searchsorted(mass / mass[-1], (0.05, 0.5, 0.95))]
+    return _consistent(
+        replace(
+            errors,
+            worst=min(float(middle), most),
+            worst_between=(min(float(low), most), min(float(high), most)),
+        )
     )
 
 
+def _precisions(shape: Sequence[int], answers: Iterable[object]) -> dict[Clique, float]:
+    """1/σ² in a cell of every column and pair. Tables of merged values say little of a single cell."""
+    found: dict[Clique, float] = {(i,): 0.0 for i in range(len(shape))}
+    for answer in answers:
+        if isinstance(answer, Measured) and len(answer.clique) <= 2:
+            seen = (answer.values.size / math.prod(shape[i] for i in answer.clique)) ** 2
+            found[answer.clique] = found.get(answer.clique, 0.0) + seen * answer.sigma**-2
+    for pair in [clique for clique in found if len(clique) == 2]:  # pairs tell of their columns
+        for own, other in (pair, pair[::-1]):
+            found[own,] += found[pair] / shape[other]
+    return found
+
+
+def _shown(
+    clique: Clique,
+    table: Table,
+    laws: Sequence[Table],
+    precision: Mapping[Clique, float],
+    n: int,
+) -> Table:
+    """√v of every cell of a released model's table, in rows."""
+    parts: list[_Part] = []
+    for k in (1, 2):
+        for axes in combinations(range(len(clique)), k):
+            part = tuple(clique[a] for a in axes)
+            others = tuple(a for a in range(len(clique)) if a not in axes)
+            own = table.sum(axis=others, keepdims=True)
+            contingency = _COLUMN
+            if k == 2:
+                one, two = (laws[i] for i in part)
+                gap = own.reshape(one.size, two.size) - np.multiply.outer(one, two)
+                contingency = max(_UNSEEN, own.size * float((gap**2).sum()))
+            known = precision.get(part, 0.0)
+            sigma = known**-0.5 if known else math.inf
+            parts.append(_Part(own, tuple(laws[i].size for i in part), contingency, sigma))
+    return _deviation(table, [law.size for law in (laws[i] for i in clique)], parts, n)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Columns of a marginal that were measured: their shares along its axes, φ² and σ."""
+
+    shares: Table
+    sizes: tuple[int, ...]
+    contingency: float
+    sigma: float
+
+
 class _Marginals:
-    """The formula of the module; marginals that are alike are worked out once."""
+    """The formula for independent columns; marginals that are alike are worked out once."""
 
     def __init__(
-        self,
-        shape: tuple[int, ...],
-        laws: Sequence[_Law],
-        rows: int,
-        knowledge: Knowledge,
-        pair: float,
+        self, shape: tuple[int, ...], laws: Sequence[_Law], rows: int, knowledge: Knowledge
     ) -> None:
-        self._shape, self._laws, self._rows, self._pair = shape, laws, rows, pair
+        self._shape, self._laws, self._rows = shape, laws, rows
         self._knowledge = knowledge
         self._like: dict[Any, tuple[float, float, float]] = {}
         first: dict[Any, int] = {}
@@ -248,43 +353,96 @@ class _Marginals:
     def _work(self, clique: Clique, marginals: int) -> tuple[float, float, float]:
         if not clique:
             return 0.0, 0.0, 0.0
-        n, known = float(self._rows), self._knowledge
+        n, known = self._rows, self._knowledge
         shares = dict(zip(clique, np.ix_(*(self._laws[i].shares for i in clique)), strict=True))
         share = _product(shares.values())
         number = _product(np.ix_(*(self._laws[i].values for i in clique)))
-        parts: list[tuple[Clique, float, float]]
-        parts = [((i,), _COLUMN, known.columns[i]) for i in clique]
+        parts = [_Part(shares[i], (self._shape[i],), _COLUMN, known.columns[i]) for i in clique]
         for pair in combinations(clique, 2):
-            parts.append((pair, self._pair, known.pairs.get(pair, math.inf)))
-        variance = _DRAWN * n * share / (1 + n * share / _EVEN)
-        for part, contingency, sigma in parts:
-            base = _product(shares[i] for i in part)
-            left = self._left(base, part, contingency, sigma)
-            variance = variance + left * (share / base) ** 2
-        if len(clique) > 2:
-            even = share / (1 + share * self._cells(clique) / _LARGE)
-            variance = variance + self._left(even, clique, _HIGHER, math.inf)
-        deviation = np.sqrt(variance)
-        off = np.minimum(_MEAN * deviation, _guess(n * share))
-        variation = float((number * off).sum()) / (2 * n)
+            sizes = (self._shape[pair[0]], self._shape[pair[1]])
+            both = shares[pair[0]] * shares[pair[1]]
+            parts.append(_Part(both, sizes, _PAIR, known.pairs.get(pair, math.inf)))
+        deviation = _deviation(share, [self._shape[i] for i in clique], parts, n)
         flat = np.broadcast_to(deviation, number.shape).reshape(-1)
         order = np.argsort(-flat)
         many = np.cumsum(number.reshape(-1)[order])
-        cell = float((flat[order] * np.sqrt(2 * np.log(2 * many))).max()) / n
-        every = float((flat[order] * np.sqrt(2 * np.log(2 * many * marginals))).max()) / n
-        return min(variation, 1.0), min(cell, 1.0), min(every, 1.0)
+        return (
+            _variation(deviation, n * share, number, n),
+            _highest(flat[order], n, many),
+            _highest(flat[order], n, many * marginals),
+        )
 
-    def _cells(self, part: Clique) -> int:
-        return math.prod(self._shape[i] for i in part)
 
-    def _left(self, share: Table, part: Clique, contingency: float, sigma: float) -> Table:
-        """Π(1 − 1/K_i)·σ²τ²/(σ² + τ²) with τ² = (1 + n·φ²/K)·b.
+def _deviation(share: Table, sizes: Sequence[int], parts: Iterable[_Part], n: int) -> Table:
+    """√v of every cell, in rows."""
+    variance = _DRAWN * n * share / (1 + n * share / _EVEN)
+    for part in parts:
+        own = np.maximum(part.shares, 1e-300)
+        left = _left(own, part.sizes, part.contingency, part.sigma, n)
+        variance = variance + left * (share / own) ** 2
+    if len(sizes) > 2:
+        even = share / (1 + share * math.prod(sizes) / _LARGE)
+        variance = variance + _left(even, sizes, _HIGHER, math.inf, n)
+    return np.sqrt(variance)
 
-        The factor: an interaction sums to zero along every axis.
-        """
-        prior = (1 + self._rows * contingency / self._cells(part)) * self._rows * share
-        left = prior if math.isinf(sigma) else prior * (sigma**2 / (sigma**2 + prior))
-        return math.prod(1 - 1 / self._shape[i] for i in part) * left
+
+def _left(share: Table, sizes: Sequence[int], contingency: float, sigma: float, n: int) -> Table:
+    """Π(1 − 1/K_i)·σ²τ²/(σ² + τ²) with τ² = (1 + n·φ²/K)·b.
+
+    The factor: an interaction sums to zero along every axis.
+    """
+    prior = (1 + n * contingency / math.prod(sizes)) * n * share
+    left = prior if math.isinf(sigma) else prior * (sigma**2 / (sigma**2 + prior))
+    return math.prod(1 - 1 / size for size in sizes) * left
+
+
+def _variation(deviation: Table, base: Table, number: Table, n: int) -> float:
+    """½ Σ min(0.8·√v, g·b)/n over cells, each there `number` times."""
+    return min(float((number * np.minimum(_MEAN * deviation, _guess(base))).sum()) / (2 * n), 1.0)
+
+
+def _highest(descending: Table, n: int, many: Table | None = None) -> float:
+    """max √v·√(2 ln(2·#{cells with at least v}))/n."""
+    many = np.arange(1.0, descending.size + 1) if many is None else many
+    return min(float((descending * np.sqrt(2 * np.log(2 * many))).max(initial=0.0)) / n, 1.0)
+
+
+def _mean(marginals: Sequence[Expected], weights: Sequence[float]) -> float:
+    return _average([e.total_variation for e in marginals], weights)
+
+
+def _average(values: Sequence[float], weights: Sequence[float]) -> float:
+    return sum(w * v for w, v in zip(weights, values, strict=True)) / (sum(weights) or 1.0)
+
+
+def _spread(errors: Errors, worst: float, factor: float, table: float) -> Errors:
+    """With the intervals of a log-normal law around what is expected."""
+    most = min(1.0, factor * max((e.total_variation for e in errors.marginals), default=0.0))
+
+    def ends(value: float, deviation: float) -> Between:
+        times = math.exp(_SURE * deviation)
+        return value / times, min(1.0, value * times)
+
+    return _consistent(
+        replace(
+            errors,
+            worst_between=ends(errors.worst, worst),
+            variation=most,
+            variation_between=ends(most, table),
+        )
+    )
+
+
+def _consistent(errors: Errors) -> Errors:
+    """A table whose worst cell is off by x is off by x at least, and by 2x where its margins hold."""
+    wide = any(len(each.clique) > 1 for each in errors.marginals)
+    least = min(1.0, errors.worst * (2 if wide else 1))
+    if errors.variation is None or errors.variation_between is None or errors.variation >= least:
+        return errors
+    times = least / max(errors.variation, 1e-300)
+    low, high = errors.variation_between
+    between = (min(1.0, low * times), min(1.0, high * times))
+    return replace(errors, variation=least, variation_between=between)
 
 
 def _law(weights: Table, groups: int) -> _Law:
@@ -309,8 +467,18 @@ def _product(factors: Iterable[Table]) -> Table:
     return reduce(np.multiply, factors)
 
 
+def _between(ends: Sequence[float] | None) -> Between | None:
+    return None if ends is None else (float(ends[0]), float(ends[1]))
+
+
+def _range(ends: Between | None) -> str:
+    return (
+        "" if ends is None else f" (between {_share(ends[0])} and {_share(ends[1])}; an estimate)"
+    )
+
+
 def _share(value: float) -> str:
-    return f"{100 * value:.2g} %" if value < 0.995 else "100 %"
+    return points(_digits(value))  # as the bundle has it, so that it says the same again
 
 
 def _digits(value: float) -> float:

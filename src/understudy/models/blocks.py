@@ -4,8 +4,9 @@ Given noisy tables y_j with noise σ_j and estimates of all columns, a block is 
 expected of it (independent columns), what was seen, and e = σ²/κ, the ratio of noise to prior
 variance: κ·b is the variance that a cell of expectation b is believed to have around it. κ is found per
 table from the measurement itself (empirical Bayes: ‖y − b‖² beyond what noise would do, per row), and
-per cell where one stands out by itself. Tables are seen a second time with rare values merged, so that
-a shift of much mass is not resisted by many small cells.
+per cell where one stands out by itself. Where a pair shows that one column is almost a function of the
+other, that is believed instead (`determined`). Tables are seen a second time with rare values merged,
+so that a shift of much mass is not resisted by many small cells.
 
 `Block.refine` solves one block: its factor is taken out of the current table, the margins are put in
 place, m + e·ln(m/b) = y + ν is solved (`_kernels.solve`), and the factor put back.
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy._types import Clique, Table
+from understudy.models.determined import determined
 from understudy.models.margins import FREQUENT, one_ways, per_cell, stands_out
 from understudy.models.measured import Labels, Measured, frequent, merge
 
@@ -35,6 +37,8 @@ _FLOOR = 5.0
 _SIGNIFICANT = 2.0
 """Deviations by which a second view must differ from independence to be used."""
 _THETA = 40.0
+_SURE = 0.01
+"""e where a function is believed: its uncertainty is in the table already."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,14 +146,13 @@ def beliefs(
 ) -> tuple[tuple[Table, ...], tuple[Belief, ...]]:
     """(counts of every column, what the larger tables say), for models that fit them otherwise.
 
-    `prior` takes the place of independence as what is expected where noise hides the table. Tables of
-    three and more columns are believed whole, what their pairs say included. `rng` draws their noise
-    once more.
+    `prior` takes the place of independence as what is expected where noise hides the table. `rng` draws
+    their noise once more.
     """
     rows = max(float(rows), 1.0)
     estimates, _ = one_ways(shape, measured, rows)
     found: list[Belief] = []
-    for block in blocks_of(shape, measured, estimates, rows, prior, rng, whole_larger=True)[0]:
+    for block in blocks_of(shape, measured, estimates, rows, prior, rng)[0]:
         expected = _expected(block.clique, estimates, rows, prior)
         if block.labels is not None:
             expected = merge(expected, block.labels)
@@ -185,10 +188,12 @@ def blocks_of(
     rows: float,
     prior: Prior | None = None,
     rng: np.random.Generator | None = None,
-    *,
-    whole_larger: bool = False,
 ) -> tuple[list[Block], dict[Clique, float]]:
-    """The blocks of the fit, and how much dependence (nats) each clique shows."""
+    """The blocks of the fit, and how much dependence (nats) each clique shows.
+
+    Of a pair only what it says beyond its columns is used, for those are held elsewhere. Larger tables
+    are believed whole, what their pairs say included: otherwise they would ask for independent pairs.
+    """
     whole: dict[Clique, list[Measured]] = {}
     merged: dict[Clique, list[Measured]] = {}
     for m in measured:
@@ -206,12 +211,11 @@ def blocks_of(
         views += [(m.labels, m.values.astype(float), m.sigma) for m in merged.get(clique, [])]
         gain = 0.0
         for labels, values, sigma in views:
-            apart = len(clique) <= 2 or not whole_larger
-            block, found = _view(clique, labels, values, expected, sigma, rows, apart)
+            block, found = _view(clique, labels, values, expected, sigma, rows)
             blocks.append(block)
             gain = max(gain, found)
             noise = np.zeros(values.shape) if rng is None else rng.normal(0, sigma, values.shape)
-            noise = _interaction(noise) if apart else noise - noise.mean()
+            noise = _beyond_columns(noise)
             block.again[:] = noise.reshape(-1)
             if labels is None and len(clique) == 2:
                 second = _second_view(clique, values, expected, estimates, sigma, rows)
@@ -231,22 +235,24 @@ def _view(
     expected: Table,
     sigma: float,
     rows: float,
-    apart: bool = True,
 ) -> tuple[Block, float]:
-    """`apart`: what the table says beyond its margins alone, for they are held elsewhere."""
     base = expected if labels is None else merge(expected, labels)
-    off = values - base
-    residual = _interaction(off) if apart else off - off.mean()
-    free = math.prod(size - 1 for size in base.shape) if apart else base.size - 1
+    residual = _beyond_columns(values - base)
+    free = math.prod(size - 1 for size in base.shape) if base.ndim == 2 else base.size - 1
     noise = np.full(base.size, sigma * sigma * max(free, 1) / base.size)
-    residual = _bounded(residual, noise, base, rows) if apart else residual
+    residual = _bounded(residual, noise, base, rows)
     beyond = float((residual**2).sum()) - sigma**2 * (free + math.sqrt(2 * free))
     # No table varies more than all rows in one cell would.
     believed = min(max(min(sigma, rows / base.size) / _FLOOR, beyond / rows), 2 * rows)
     kappa = per_cell(residual, noise, base, believed)
     shows = beyond > 0 or bool((kappa > believed).any())
-    values, margins = (base + residual).reshape(-1), _margins(base)
-    block = Block(clique, labels, values, sigma**2 / kappa, noise, margins, shows)
+    wanted, ratio = base + residual, sigma**2 / kappa
+    if shows and base.ndim == 2:
+        # Without Fréchet's bounds, which cut noise off on one side alone.
+        table = determined(base + _beyond_columns(values - base), base, sigma)
+        if table is not None:
+            wanted, ratio = table, np.full(base.size, _SURE)
+    block = Block(clique, labels, wanted.reshape(-1), ratio, noise, _margins(base), shows)
     flat = base.reshape(-1)
     shown = flat * block.refine(flat.copy(), rows)
     block.theta[:] = 0.0
@@ -270,7 +276,7 @@ def _second_view(
     if coarse >= values.size or min(g.size for g in groups) < 2:
         return None
     base = merge(expected, labels)
-    residual = merge(_interaction(values - expected), labels)
+    residual = merge(_beyond_columns(values - expected), labels)
     spread = [g * (1 - g / g.sum()) for g in groups]
     noise = sigma**2 * np.multiply.outer(*spread).reshape(-1)
     residual = _bounded(residual, noise, base, rows)
@@ -283,8 +289,10 @@ def _second_view(
     return Block(clique, labels, (base + residual).reshape(-1), ratio, noise, _margins(base))
 
 
-def _interaction(residual: Table) -> Table:
-    """What a residual says beyond its one-way margins: means over every axis taken out."""
+def _beyond_columns(residual: Table) -> Table:
+    """What the residual of a pair says beyond its columns; of a larger table, beyond its sum."""
+    if residual.ndim > 2:
+        return residual - residual.mean()
     for axis in range(residual.ndim):
         residual = residual - residual.mean(axis=axis, keepdims=True)
     return residual

@@ -46,13 +46,15 @@ class View(Protocol):
 class Measured:
     """A released noisy table of counts: exact counts plus independent noise of deviation sigma.
 
-    With `labels`, value v of the k-th column was counted as labels[k][v].
+    With `labels`, value v of the k-th column was counted as labels[k][v]. `values` are the mean of
+    `draws` tables of integers, and `sigma` is the deviation of that mean.
     """
 
     clique: tuple[int, ...]
     values: NDArray[np.int64] | NDArray[np.float64]
     sigma: float
     labels: tuple[Labels, ...] | None = None
+    draws: int = 1
 
 
 def simplex(values: NDArray[np.float64] | NDArray[np.int64], total: float) -> NDArray[np.float64]:

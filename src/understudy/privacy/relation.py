@@ -50,10 +50,13 @@ class Relation(StrEnum):
         change = "replaced by another" if self is Relation.REPLACE else "added or removed"
         who = "row" if unit is None else str(unit)
         if rows_public is None:
-            return f"one {who} {change}; the number of rows is private"
+            what = "families" if unit is not None and unit.family else "rows"
+            return f"one {who} {change}; the number of {what} is private"
         if self is Relation.REPLACE and unit is None:
             return f"one row {change}; the number of rows ({rows_public}) is public"
+        # Families weigh as much as so many rows.
+        number = rows_public // unit.max_rows if unit is not None and unit.family else rows_public
         return (
-            f"one {who} {change}; shares are taken of the public number {rows_public}, "
+            f"one {who} {change}; shares are taken of the public number {number}, "
             f"which does not move"
         )

@@ -96,8 +96,12 @@ class Counter:
         self._sorted = sorted(self._flat)  # neighbours in this order share their prefixes
         self._depth = max((len(clique) for clique in self._sorted), default=0)
 
-    def add(self, codes: Sequence[NDArray[np.unsignedinteger]]) -> None:
-        """Count the rows of one batch."""
+    def add(
+        self,
+        codes: Sequence[NDArray[np.unsignedinteger]],
+        weights: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Count the rows of one batch, or add up their weights, whole numbers up to 2^32."""
         if len(codes) != len(self._shape):
             raise ValueError(f"{len(codes)} columns of codes for a shape of {len(self._shape)}")
         rows = codes[0].size if codes else 0
@@ -105,17 +109,22 @@ class Counter:
             raise ValueError("the columns of codes differ in length")
         packed = np.empty((self._depth, min(rows, CHUNK_ROWS)), np.int64)
         for start in range(0, rows, CHUNK_ROWS):
-            chunk = [column[start : start + CHUNK_ROWS] for column in codes]
-            self._add_chunk(chunk, packed[:, : chunk[0].size])
+            stop = start + CHUNK_ROWS
+            chunk = [column[start:stop] for column in codes]
+            part = None if weights is None else weights[start:stop]
+            self._add_chunk(chunk, packed[:, : chunk[0].size], part)
 
     def _add_chunk(
-        self, chunk: Sequence[NDArray[np.unsignedinteger]], packed: NDArray[np.int64]
+        self,
+        chunk: Sequence[NDArray[np.unsignedinteger]],
+        packed: NDArray[np.int64],
+        weights: NDArray[np.int64] | None,
     ) -> None:
         before: Clique = ()
         for clique in self._sorted:
             flat = self._flat[clique]
             if not clique:
-                flat[0] += chunk[0].size
+                flat[0] += chunk[0].size if weights is None else weights.sum()
                 continue
             for depth in range(_shared(before, clique), len(clique)):
                 column = clique[depth]
@@ -124,7 +133,7 @@ class Counter:
                 else:
                     np.multiply(packed[depth - 1], self._shape[column], out=packed[depth])
                     np.add(packed[depth], chunk[column], out=packed[depth], casting="unsafe")
-            _tally(flat, packed[len(clique) - 1])
+            _tally(flat, packed[len(clique) - 1], weights)
             before = clique
 
     def tables(self) -> tuple[NDArray[np.int64], ...]:
@@ -152,14 +161,22 @@ class SparseCounter:
         nothing = np.zeros(0, np.int64)
         self._tables = [(nothing, nothing) for _ in self._cliques]
 
-    def add(self, codes: Sequence[NDArray[np.unsignedinteger]]) -> None:
-        """Count the rows of one batch."""
+    def add(
+        self,
+        codes: Sequence[NDArray[np.unsignedinteger]],
+        weights: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Count the rows of one batch, or add up their weights; exact while sums stay below 2^53."""
         for position, clique in enumerate(self._cliques):
             packed = np.zeros(codes[0].size, np.int64)
             for column in clique:
                 packed *= self._shape[column]
                 packed += codes[column]
-            keys, number = np.unique(packed, return_counts=True)
+            if weights is None:
+                keys, number = np.unique(packed, return_counts=True)
+            else:
+                keys, inverse = np.unique(packed, return_inverse=True)
+                number = np.bincount(inverse, weights, keys.size).astype(np.int64)
             have = self._tables[position]
             if have[0].size:
                 keys, inverse = np.unique(np.concatenate([have[0], keys]), return_inverse=True)
@@ -171,11 +188,15 @@ class SparseCounter:
         return tuple(self._tables)
 
 
-def _tally(flat: NDArray[np.int64], packed: NDArray[np.int64]) -> None:
-    if flat.size <= 4 * packed.size:
+def _tally(
+    flat: NDArray[np.int64], packed: NDArray[np.int64], weights: NDArray[np.int64] | None
+) -> None:
+    if flat.size > 4 * packed.size:  # far more cells than rows: touch only the cells that occur
+        np.add.at(flat, packed, 1 if weights is None else weights)
+    elif weights is None:
         flat += np.bincount(packed, minlength=flat.size)
-    else:  # far more cells than rows: touch only the cells that occur
-        np.add.at(flat, packed, 1)
+    else:  # floats, but exact: 2^18 rows of weights up to 2^32 stay below 2^53
+        flat += np.bincount(packed, weights, flat.size).astype(np.int64)
 
 
 def _shared(before: Clique, clique: Clique) -> int:

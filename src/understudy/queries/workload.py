@@ -7,6 +7,8 @@ are. A workload is public. It is written as a short form, as a file or as a list
     marginals:3:64@0     64 of them, the ones that
                          numpy.random.RandomState(0).choice(m, 64, replace=False) picks from the
                          m combinations in the schema's column order
+    marginals:3:with=sex every marginal of 3 columns that holds sex; with=sex,age holds both,
+                         and 64@0 may stand before it
     wanted.json          [["age", "sex"], {"columns": ["age", "income"], "weight": 2}]
     wanted.toml          marginals = [["age", "sex"], {columns = ["age", "income"], weight = 2}]
 
@@ -29,7 +31,7 @@ import re
 import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -57,6 +59,7 @@ __all__ = [
     "parse",
     "prefixes",
     "resolve",
+    "summed",
 ]
 
 MAX_MARGINALS = 10**6
@@ -64,12 +67,16 @@ MAX_MARGINALS = 10**6
 
 FORMS = (
     "a workload is 'marginals:3' (every marginal of 3 columns), 'marginals:3:64@0' (64 of them, "
-    "sampled with seed 0), or a .json or .toml file that lists column names; likewise "
+    "sampled with seed 0), 'marginals:3:with=COLUMN' (those that hold the column; several are "
+    "joined by ','), or a .json or .toml file that lists column names; likewise "
     "'conjunctions:2', 'disjunctions:2', 'parities:3', 'halfspaces:3' and 'prefixes:1', joined by '+'"
 )
 
 _KIND = "|".join(KINDS)
-_SHORT = re.compile(rf"(?P<kind>{_KIND}):(?P<k>[0-9]+)(:(?P<count>[0-9]+)(@(?P<seed>[0-9]+))?)?")
+_SHORT = re.compile(
+    rf"(?P<kind>{_KIND}):(?P<k>[0-9]+)(:(?P<count>[0-9]+)(@(?P<seed>[0-9]+))?)?"
+    r"(:with=(?P<holding>.+))?"
+)
 
 
 @dataclass(frozen=True)
@@ -194,13 +201,15 @@ class _Part(ABC):
 class Every(_Part):
     """All families of a kind on `k` columns, or `count` of them; what `marginals:K:COUNT@SEED` means.
 
-    Kinds that need ordered columns are taken over those.
+    Kinds that need ordered columns are taken over those. With `holding`, only families that hold all
+    of these columns.
     """
 
     k: int
     count: int | None = None
     seed: int = 0
     kind: str = MARGINALS
+    holding: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name, value, low in (
@@ -220,7 +229,8 @@ class Every(_Part):
 
     def __str__(self) -> str:
         sample = "" if self.count is None else f":{self.count}@{self.seed}"
-        return f"{self.kind}:{self.k}{sample}"
+        holding = f":with={','.join(self.holding)}" if self.holding else ""
+        return f"{self.kind}:{self.k}{sample}{holding}"
 
     def families(self, schema: Schema) -> tuple[Family, ...]:
         """See `_Part.families`."""
@@ -233,14 +243,17 @@ class Every(_Part):
             raise WorkloadError(
                 f"'{self}' asks for {self.kind} of {self.k} columns, the schema {has}: {remedy}"
             )
-        total = math.comb(columns, self.k)
+        held = self._held(schema, usable)
+        usable = [i for i in usable if i not in held]
+        columns, free = len(usable), self.k - len(held)
+        total = math.comb(columns, free)
         if self.count is None:
             if total > MAX_MARGINALS:
                 raise WorkloadError(
                     f"'{self}' has {total:,} {self.kind}, more than {MAX_MARGINALS:,}: sample "
                     f"some, for instance '{self.kind}:{self.k}:1000@0'"
                 )
-            cliques = list(itertools.combinations(range(columns), self.k))
+            cliques = list(itertools.combinations(range(columns), free))
         else:
             if self.count > min(total, MAX_MARGINALS):
                 raise WorkloadError(
@@ -254,8 +267,26 @@ class Every(_Part):
                 )
             # RandomState, because its stream is frozen: the short form means the same forever.
             picks = np.random.RandomState(self.seed).choice(total, self.count, replace=False)
-            cliques = [_combination(int(rank), columns, self.k) for rank in picks]
-        return tuple(Family(tuple(usable[i] for i in clique), kind=self.kind) for clique in cliques)
+            cliques = [_combination(int(rank), columns, free) for rank in picks]
+        return tuple(
+            Family(tuple(sorted((*held, *(usable[i] for i in clique)))), kind=self.kind)
+            for clique in cliques
+        )
+
+    def _held(self, schema: Schema, usable: Sequence[int]) -> frozenset[int]:
+        """The positions of `holding`; refused where they are too many, or have no such queries."""
+        held = frozenset(i for name in self.holding for i in schema.positions(name))
+        for i in sorted(held.difference(usable)):
+            raise WorkloadError(
+                f"'{self}': column {schema.modelled[i].name!r} is not ordered, and {self.kind} are "
+                "of ordered columns: leave it out, or declare it as ordinal"
+            )
+        if len(held) > self.k:
+            raise WorkloadError(
+                f"'{self}' asks for {self.kind} of {self.k} columns that hold {len(held)}: ask for "
+                f"at least {len(held)} columns, '{self.kind}:{len(held)}…'"
+            )
+        return held
 
 
 @dataclass(frozen=True)
@@ -279,8 +310,9 @@ class Together(_Part):
     joined: "tuple[Spec, ...]"
 
     def families(self, schema: Schema) -> tuple[Family, ...]:
-        """See `_Part.families`."""
-        return tuple(family for part in self.joined for family in part.families(schema))
+        """See `_Part.families`; what different parts ask for alike has the sum of their weights."""
+        families = tuple(family for part in self.joined for family in part.families(schema))
+        return families if len(set(self.joined)) < len(self.joined) else summed(families)
 
 
 Spec: TypeAlias = "Every | Named | Together"
@@ -290,31 +322,52 @@ WorkloadLike: TypeAlias = (
 )
 
 
+def summed(families: Iterable[Family]) -> tuple[Family, ...]:
+    """Every family once, where it first stood, with the sum of its weights."""
+    found: dict[tuple[str, Clique], Family] = {}
+    for family in families:
+        before = found.get((family.kind, family.clique))
+        weight = family.weight + (before.weight if before else 0.0)
+        found[family.kind, family.clique] = replace(family, weight=weight)
+    return tuple(found.values())
+
+
 def _spec(
-    kind: str, columns: int | Sequence[str], count: int | None = None, seed: int = 0
+    kind: str,
+    columns: int | Sequence[str],
+    count: int | None = None,
+    seed: int = 0,
+    holding: Sequence[str] = (),
 ) -> Every | Named:
     if isinstance(columns, str):
         raise WorkloadError(f"{kind}({columns!r}): write a list of names, [{columns!r}]")
+    if isinstance(holding, str):
+        holding = (holding,)
     if isinstance(columns, Sequence):
-        if count is not None:
-            raise WorkloadError(f"{kind}: count is for a number of columns, not for named ones")
+        if count is not None or holding:
+            name = "count" if count is not None else "holding"
+            raise WorkloadError(f"{kind}: {name} is for a number of columns, not for named ones")
         return Named(tuple(columns), kind)
-    return Every(columns, count, seed, kind)
+    return Every(columns, count, seed, kind, tuple(holding))
 
 
 def marginals(
-    columns: int | Sequence[str], count: int | None = None, seed: int = 0
+    columns: int | Sequence[str],
+    count: int | None = None,
+    seed: int = 0,
+    holding: Sequence[str] = (),
 ) -> Every | Named:
     """Every marginal of so many columns, or `count` of them sampled with a public `seed`.
 
-    Named columns instead of a number give one marginal, of all of them.
+    Named columns instead of a number give one marginal, of all of them. With `holding`, the marginals
+    that hold these columns.
 
-    >>> print(marginals(3), marginals(3, 64))
-    marginals:3 marginals:3:64@0
+    >>> print(marginals(3), marginals(3, 64), marginals(3, holding=["sex"]))
+    marginals:3 marginals:3:64@0 marginals:3:with=sex
     >>> print(prefixes(1) + prefixes(["age", "income"]))  # doctest: +ELLIPSIS
     Together(joined=(Every(k=1, ...), Named(columns=('age', 'income'), ...)))
     """
-    return _spec(MARGINALS, columns, count, seed)
+    return _spec(MARGINALS, columns, count, seed, holding)
 
 
 conjunctions = partial(_spec, "conjunctions")
@@ -343,7 +396,8 @@ def parse(text: str | Path, schema: Schema, *, max_cells: int = MAX_CELLS) -> Wo
                 raise WorkloadError(f"the workload {text!r} is malformed: {FORMS}")
             count, seed = match["count"], match["seed"]
             number = None if count is None else int(count)
-            specs.append(Every(int(match["k"]), number, int(seed or 0), match["kind"]))
+            held = _columns(match["holding"] or "", schema)
+            specs.append(Every(int(match["k"]), number, int(seed or 0), match["kind"], held))
         spec = specs[0] if len(specs) == 1 else Together(tuple(specs))
         return spec.resolve(schema, max_cells=max_cells)
     path = Path(text)
@@ -387,6 +441,13 @@ def resolve(workload: WorkloadLike, schema: Schema, *, max_cells: int = MAX_CELL
     if isinstance(workload, str | Path):
         return parse(workload, schema, max_cells=max_cells)
     return Workload.from_json(workload, schema, max_cells=max_cells)
+
+
+def _columns(text: str, schema: Schema) -> tuple[str, ...]:
+    """The columns of `with=`: one whose name holds a comma stands alone."""
+    if any(column.name == text for column in schema.columns):
+        return (text,)
+    return tuple(name.strip() for name in text.split(",")) if text else ()
 
 
 def _parts(spec: Any) -> "tuple[Spec, ...]":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from understudy.models import Measured, Weighted
 from understudy.models.measured import merge
 from understudy.players.base import Model
 from understudy.queries.evaluate import counts
+from understudy.queries.families import ViewCounts
 
 __all__ = ["agreement", "contradiction"]
 
@@ -31,8 +33,12 @@ def agreement(
     rounds: Sequence[Sequence[object]],
     rows: float,
     names: Sequence[str],
+    views: ViewCounts | None = None,
 ) -> dict[str, Any]:
-    """Effective records of the model, and the measured table that the rows miss most, in deviations."""
+    """Effective records of the model, and the measured table that the rows miss most, in deviations.
+
+    `views` are those of synthetic families, in place of rows.
+    """
     found: dict[str, Any] = {}
     if isinstance(model, Weighted):
         weights = model.weights.astype(np.float64)
@@ -41,10 +47,11 @@ def agreement(
     tables = _pooled(rounds)
     if not tables:
         return found
-    scale = rows / max(len(codes[0]), 1)
+    scale = rows / max(len(codes[0]) if views is None else views.total, 1)
     cells, most = 0, 0.0
     where: Clique = ()
-    made = counts(codes, model.shape, [clique for clique, _ in tables])
+    cliques = [clique for clique, _ in tables]
+    made = counts(codes, model.shape, cliques) if views is None else views.tables(cliques)
     for ((clique, _), (labels, values, sigma)), table in zip(tables.items(), made, strict=True):
         own = scale * (table if labels is None else merge(table.astype(np.float64), labels))
         if values.size < 2:
@@ -81,9 +88,7 @@ def contradiction(diagnostics: Mapping[str, Any]) -> str | None:
 
 def _limit(cells: int) -> float:
     """The deviations that all cells together pass as seldom as one passes 4.5."""
-    from scipy.special import ndtri
-
-    return float(-ndtri(float(math.erfc(_BEYOND / math.sqrt(2))) / 2 / max(cells, 1)))
+    return -NormalDist().inv_cdf(math.erfc(_BEYOND / math.sqrt(2)) / 2 / max(cells, 1))
 
 
 def _pooled(rounds: Sequence[Sequence[object]]) -> dict[Any, tuple[Any, Any, float]]:

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from understudy.markup import notebook
 from understudy.queries import MAX_CELLS, Family, Predicate, Workload, cells, count
+from understudy.queries.families import ViewCounts
 from understudy.releases.certificate import Certificate
 from understudy.schema import Schema
 from understudy.wording import between, nothing
@@ -74,12 +75,20 @@ class Answer:
 
 
 def answer(
-    schema: Schema, workload: Workload, rows: pa.Table, certificate: Certificate, text: str
+    schema: Schema,
+    workload: Workload,
+    rows: pa.Table,
+    certificate: Certificate,
+    text: str,
+    views: ViewCounts | None = None,
 ) -> Answer:
-    """Ask the certified synthetic rows. Post-processing: costs nothing."""
+    """Ask the certified synthetic rows. Post-processing: costs nothing.
+
+    `views` are those of families, of which `rows` is then a sample.
+    """
     predicate = Predicate.parse(text, schema)
-    size = max(rows.num_rows, 1)
-    estimate = float(np.count_nonzero(predicate.rows(rows))) / size
+    size = max(rows.num_rows, 1) if views is None else views.total
+    estimate = float(np.count_nonzero(predicate.rows(rows))) / max(rows.num_rows, 1)
     confidence = 1 - certificate.beta
     best: tuple[float, float, tuple[int, ...]] | None = None
     codes = schema.encode(rows)
@@ -89,7 +98,10 @@ def answer(
         if not set(predicate.clique) <= set(clique) or cells(schema.shape, clique) > MAX_CELLS:
             continue
         inner, outer = predicate.cells(clique)
-        table = count(codes, schema.shape, clique)
+        if views is None:
+            table = count(codes, schema.shape, clique)
+        else:
+            (table,) = views.tables([clique])
         below, above = (
             min(number * certificate.bound if number else 0.0, variation)
             for number in (_pieces(family, schema.shape, mask) for mask in (inner, outer))
@@ -103,6 +115,8 @@ def answer(
             best = (low, high, clique)
     if best is None:
         return Answer(text, estimate, None, None, confidence, None)
+    if views is not None:  # a sample of views may leave what is certified of all
+        estimate = min(max(estimate, best[0]), best[1])
     names = tuple(schema.modelled[i].name for i in best[2])
     return Answer(text, estimate, best[0], best[1], confidence, names)
 

@@ -5,6 +5,7 @@
     schema.toml        the public facts about the columns
     model.json         what the arrays of the model are
     model.npz          the arrays
+    measurements.npz   the noisy tables of the game, where it measured some
 
 `report.html`, a page for people, may be among them and is listed then. A custodian's
 `signature.dsse.json` may lie beside them, unlisted.
@@ -24,12 +25,13 @@ import os
 import secrets
 import shutil
 import zipfile
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,29 +50,48 @@ from understudy.privacy.relation import Relation
 from understudy.queries import Workload
 from understudy.releases import form
 from understudy.releases.certificate import Certificate
-from understudy.releases.release import MOST_COUNTS, Measurement, Release
+from understudy.releases.conditions import Subject
+from understudy.releases.families import FamilyRelease, read_families
+from understudy.releases.measurements import NAME as MEASURED
+from understudy.releases.measurements import Measurement, arrays, with_tables
+from understudy.releases.release import Release
 from understudy.releases.static_html import NAME as REPORT
 from understudy.releases.static_html import require_static
 from understudy.schema import Schema
+from understudy.schema.family import FamilySchema
 from understudy.units import Unit
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from understudy.releases.plan import Prepared
 
-__all__ = ["FILES", "Bundle", "digest", "load", "read_manifest", "require_absent", "save"]
+__all__ = [
+    "FILES",
+    "MEASURED",
+    "Bundle",
+    "digest",
+    "load",
+    "read_manifest",
+    "require_absent",
+    "save",
+]
+
+T = TypeVar("T")
 
 VERSION = 1
 FILES = ("model.json", "model.npz", "schema.toml", "synthetic.parquet")
+"""Of a release of one table; one of families has two files of rows instead of the last."""
 MANIFEST = "release.json"
 SIGNATURE = "signature.dsse.json"
 """About the manifest, and therefore not listed in it; see `signature`."""
 _DAMAGES = (
     *(KeyError, TypeError, ValueError, AttributeError, StopIteration, AssertionError),
-    *(zipfile.BadZipFile, OSError),
+    *(zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError),
 )
 _NO_HASH = "0" * 64
-_OFTEN = 3
-"""How many tables of one column may be kept with their counts."""
+_INDEX = 8
+"""Values that the index has for every table that was measured, or a few more."""
 _LINK = {"seq": 10**9, "digest": _NO_HASH, "prev": _NO_HASH, "hash": _NO_HASH}
 _STAMP = {"reservation": _NO_HASH, "writer": "w" * 64, "time": "t" * 32}
 
@@ -127,7 +148,7 @@ def require_room(prepared: Prepared) -> None:
             f"the schema has {text:,} bytes, and a release's at most "
             f"{form.LARGEST['schema.toml']:,}: declare fewer values"
         )
-    values, size = _foreseen(schema.shape, reserved, charges)
+    values, size = _foreseen(reserved, charges)
     if values > form.MOST_VALUES or size > form.LARGEST[MANIFEST]:
         draws = sum(charge["times"] for charge in charges)
         raise InputError(
@@ -138,9 +159,7 @@ def require_room(prepared: Prepared) -> None:
         )
 
 
-def _foreseen(
-    shape: Sequence[int], reserved: Mapping[str, Any], charges: Sequence[Mapping[str, Any]]
-) -> tuple[int, int]:
+def _foreseen(reserved: Mapping[str, Any], charges: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
     """About how many values and bytes the manifest will have; rather too many."""
     facts = reserved["facts"]
     kept = {"promise": reserved["budget"], "method": facts["method"]}
@@ -149,9 +168,9 @@ def _foreseen(
         times, body = charge["times"], {name: charge[name] for name in ("purpose", "event")}
         more = _measure("charge", body)
         values, size = values + more[0] * times, size + more[1] * times
-    counts = _OFTEN * sum(cells for cells in shape if cells <= MOST_COUNTS)
+    tables = sum(charge["times"] * charge["event"].get("changes", 0) for charge in charges)
     forecast = 2 * len(facts["workload"])
-    return values + counts + forecast, size + 16 * counts + 32 * forecast
+    return values + _INDEX * tables + forecast, size + 32 * (_INDEX * tables + forecast)
 
 
 def _measure(kind: str, body: Mapping[str, Any], **rest: Any) -> tuple[int, int]:
@@ -203,34 +222,46 @@ def _rename(staging: Path, path: Path) -> None:
 
 
 def _contents(release: Release) -> dict[str, bytes]:
+    tables = {"synthetic.parquet": release.rows}
+    if isinstance(release, FamilyRelease):
+        tables = dict(zip(form.FAMILY_FILES, (release.parents, release.children), strict=True))
+    measured = arrays(release.measurements)
+    return {
+        **{name: _parquet(table) for name, table in tables.items()},
+        **model_files(release),
+        **({MEASURED: _arrays_bytes(measured, zipfile.ZIP_DEFLATED)} if measured else {}),
+    }
+
+
+def _parquet(table: pa.Table) -> bytes:
     import pyarrow.parquet as pq
 
     rows = io.BytesIO()
-    pq.write_table(release.rows, rows, compression="zstd")
-    if release.rows.num_rows * release.rows.num_columns > form.most_cells(rows.tell()):
+    pq.write_table(table, rows, compression="zstd")
+    if table.num_rows * table.num_columns > form.most_cells(rows.tell()):
         rows = io.BytesIO()  # so few distinct values that it would look like a bomb
-        pq.write_table(release.rows, rows, compression="none", use_dictionary=False)
-    return {"synthetic.parquet": rows.getvalue(), **model_files(release)}
+        pq.write_table(table, rows, compression="none", use_dictionary=False)
+    return rows.getvalue()
 
 
-def model_files(release: Release) -> dict[str, bytes]:
+def model_files(subject: Release | Subject) -> dict[str, bytes]:
     """The files that rows can be drawn from: the model and the schema."""
-    description, arrays = release.model.to_arrays()
+    description, arrays = subject.model.to_arrays()
     return {
-        "schema.toml": release.schema.dumps().encode("utf-8"),
+        "schema.toml": subject.schema.dumps().encode("utf-8"),
         "model.json": canonical(description) + b"\n",
         "model.npz": _arrays_bytes(arrays),
     }
 
 
-def _arrays_bytes(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """An uncompressed .npz with fixed times, so that equal models are equal bytes."""
+def _arrays_bytes(arrays: Mapping[str, NDArray[Any]], packed: int = zipfile.ZIP_STORED) -> bytes:
+    """An .npz with fixed times, so that equal arrays are equal bytes."""
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+    with zipfile.ZipFile(out, "w") as archive:
         for name in sorted(arrays):
             data = io.BytesIO()
             np.lib.format.write_array(data, np.ascontiguousarray(arrays[name]), allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), data.getvalue())
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), data.getvalue(), packed)
     return out.getvalue()
 
 
@@ -250,7 +281,7 @@ def _manifest(release: Release, contents: Mapping[str, bytes]) -> dict[str, Any]
         },
         "method": dict(release.method),
         "workload": release.workload.to_json(release.schema),
-        "rows": release.rows.num_rows,
+        "rows": release.certificate.rows,
         "rows_estimate": release.rows_estimate,
         "key": release.facts["key"],
         "certificate": {**release.certificate.to_json(), "words": release.certificate.statement},
@@ -270,6 +301,9 @@ def _manifest(release: Release, contents: Mapping[str, bytes]) -> dict[str, Any]
             for name, data in sorted(contents.items())
         },
     }
+    if isinstance(release, FamilyRelease):
+        sizes = {"parents": release.parents.num_rows, "children": release.children.num_rows}
+        manifest["families"] = sizes
     manifest["digest"] = digest(manifest)
     return manifest
 
@@ -410,12 +444,33 @@ class Bundle:
     @cached_property
     def release(self) -> Release:
         """All of it; raises `BundleError` where it is damaged."""
+        return replace(self.synthetic, measurements=self.measurements)
+
+    @cached_property
+    def synthetic(self) -> Release:
+        """All but what was measured on the way; raises `BundleError` where it is damaged."""
+        for name in (*FILES[:-1], *form.tables_of(self.manifest)):
+            form.require_file(self.folder / name)
+        return self._undamaged(self._release)
+
+    @cached_property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """What was measured on the way, none in the oldest bundles, with its tables where they are."""
+        schema, listed = self.synthetic.schema, self.manifest.get("measurements", ())
+        names = [column.name for column in schema.modelled]
+
+        def read() -> tuple[Measurement, ...]:
+            made = tuple(Measurement.from_json(body, names) for body in listed)
+            kept = MEASURED in self.manifest["files"]
+            return with_tables(made, schema.shape, self.folder / MEASURED) if kept else made
+
+        return self._undamaged(read)
+
+    def _undamaged(self, read: Callable[[], T]) -> T:
         import pyarrow as pa
 
-        for name in FILES:
-            form.require_file(self.folder / name)
         try:
-            return self._release()
+            return read()
         except FileNotFoundError as error:
             lacking = Path(error.filename or "synthetic.parquet").name  # Arrow names no file
             raise BundleError(f"{self.folder} lacks {lacking}; it is damaged") from None
@@ -426,46 +481,54 @@ class Bundle:
             ) from None
 
     def _release(self) -> Release:
-        import pyarrow.parquet as pq
-
-        manifest, rows = self.manifest, self.folder / "synthetic.parquet"
+        manifest = self.manifest
         text = (self.folder / "schema.toml").read_text(encoding="utf-8")
         schema = Schema.loads(text)  # a stranger's may not name files of this machine
-        names = [column.name for column in schema.modelled]
         workload = Workload.from_json(manifest["workload"], schema, max_cells=2**62)
-        form.require_rows(rows, manifest["rows"])
-        table = pq.ParquetFile(rows).read()
-        if table.num_rows != manifest["rows"]:  # a footer may lie about its column chunks
+        tables = [self._table(name, rows) for name, rows in form.tables_of(manifest).items()]
+        table, made = tables[0], None
+        if isinstance(schema, FamilySchema) != (len(tables) == 2):
             raise BundleError(
-                f"synthetic.parquet has {table.num_rows:,} rows, not {manifest['rows']:,}"
+                "schema.toml and the files of rows are of different kinds of releases"
             )
-        # Bundles of older versions have neither forecast nor measurements.
+        if isinstance(schema, FamilySchema):
+            made = read_families(schema, tables[0], tables[1])
+            table = made.one_view_each(int(manifest["key"]))
+        # Bundles of older versions have no forecast.
         theorem, forecast = manifest["theorem"], manifest.get("forecast")
-        measured = manifest.get("measurements", ())
-        return Release(
-            schema=schema,
-            workload=workload,
-            model=load_model(self.folder),
-            rows=table,
-            certificate=self.certificate,
-            budget=self.budget,
-            relation=self.relation,
-            rows_public=manifest["promise"]["rows_public"],
-            rows_estimate=manifest["rows_estimate"],
-            plan=self.plan,
-            entries=self.entries,
-            method=manifest["method"],
-            private=manifest["private"],
-            theorem=None if theorem is None else Theorem(**theorem),
-            forecast=None if forecast is None else Errors.from_json(forecast, workload.cliques),
-            diagnostics=manifest.get("remarks", {}),
-            measurements=tuple(Measurement.from_json(body, names) for body in measured),
-            facts={
+        kept: dict[str, Any] = {
+            "schema": schema,
+            "workload": workload,
+            "model": load_model(self.folder),
+            "rows": table,
+            "certificate": self.certificate,
+            "budget": self.budget,
+            "relation": self.relation,
+            "rows_public": manifest["promise"]["rows_public"],
+            "rows_estimate": manifest["rows_estimate"],
+            "plan": self.plan,
+            "entries": self.entries,
+            "method": manifest["method"],
+            "private": manifest["private"],
+            "theorem": None if theorem is None else Theorem(**theorem),
+            "forecast": None if forecast is None else Errors.from_json(forecast, workload.cliques),
+            "diagnostics": manifest.get("remarks", {}),
+            "facts": {
                 "key": manifest["key"],
                 "understudy": manifest["understudy"],
                 "reservation": manifest["ledger"]["reservation"],
             },
-        )
+        }
+        return Release(**kept) if made is None else FamilyRelease(**kept, made=made)
+
+    def _table(self, name: str, rows: int) -> pa.Table:
+        import pyarrow.parquet as pq
+
+        form.require_rows(self.folder / name, rows)
+        table = pq.ParquetFile(self.folder / name).read()
+        if table.num_rows != rows:  # a footer may lie about its column chunks
+            raise BundleError(f"{name} has {table.num_rows:,} rows, not {rows:,}")
+        return table
 
 
 def load_model(path: Path) -> Decomposable | Empirical | Weighted:

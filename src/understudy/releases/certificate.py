@@ -53,6 +53,7 @@ from understudy.privacy.questions import (
 )
 from understudy.privacy.relation import Relation
 from understudy.queries import counts
+from understudy.queries.families import ViewCounts
 
 __all__ = [
     "Certificate", "certify", "forecast_margin", "population_margin",
@@ -160,6 +161,12 @@ class Certificate:
             fields[name] = None if fields[name] is None else tuple(fields[name])
         return cls(**fields)
 
+    def seen(self, plan: Plan, rows: int) -> tuple[float, float]:
+        """The worst error as it was measured, and the scale of its Laplace noise, as shares of rows."""
+        event = plan[WORST].event
+        assert isinstance(event, Laplace)
+        return self.worst / (event.l1 * rows), event.scale / (event.l1 * rows)
+
     def bounded(self, plan: Plan, *, population: bool = False) -> Certificate:
         """With the bounds that its released numbers and the planned noise give, whatever it stated."""
         worst_beta, rows_beta, variation_beta = _failures(
@@ -196,18 +203,19 @@ def certify(
     rows_measured: int | None,
     population: bool = False,
     classes: Sequence[ProductQueries] = (),
+    views: ViewCounts | None = None,
 ) -> Certificate:
     """Measure and bound the worst error of fixed synthetic rows, given as codes.
 
     Charges are in the plan. Marginals that are too large to tabulate are compared cell by occupied
     cell, with the same result. `classes`, one for each clique, are what is asked of the cliques where
-    that is not all of their cells.
+    that is not all of their cells. `views` are those of synthetic families, in place of rows.
     """
-    size, facts = int(codes[0].size), gate.facts
+    size, facts = int(codes[0].size) if views is None else views.total, gate.facts
     sizes = [math.prod(facts.shape[i] for i in clique) for clique in cliques]
     variations = None
-    if VARIATION in plan or classes or sum(sizes) <= _TABULATED:
-        tables = counts(codes, facts.shape, cliques)
+    if VARIATION in plan or classes or views is not None or sum(sizes) <= _TABULATED:
+        tables = counts(codes, facts.shape, cliques) if views is None else views.tables(cliques)
         if classes:
             worst = gate.ask(WORST, WorstQueryError(classes, tables, size))
         else:

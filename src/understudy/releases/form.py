@@ -14,11 +14,12 @@ import os
 import re
 import stat
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from understudy.errors import BundleError
 from understudy.models.weighted import MOST_SWAPS
@@ -27,6 +28,7 @@ from understudy.queries.classes import KINDS
 __all__ = [
     "LARGEST",
     "most_cells",
+    "packed_arrays",
     "require_arrays",
     "require_choices",
     "require_description",
@@ -38,12 +40,17 @@ __all__ = [
 ]
 
 MIB = 2**20
+FAMILY_FILES = ("parents.parquet", "children.parquet")
+"""The rows of a release of families."""
 LARGEST = {
     "release.json": 32 * MIB,
     "schema.toml": 4 * MIB,
     "model.json": 16 * MIB,
     "model.npz": 4096 * MIB,
+    "measurements.npz": 256 * MIB,
     "synthetic.parquet": 4096 * MIB,
+    "parents.parquet": 4096 * MIB,
+    "children.parquet": 4096 * MIB,
     "report.html": 2 * MIB,
 }
 """The most bytes of each file."""
@@ -57,6 +64,8 @@ MOST_COLUMNS = 10_000
 MOST_MARGINALS = 100_000
 MOST_SLOTS = 10_000
 MOST_TIMES = 1_000_000
+MOST_KEPT = 2**24
+"""Cells of all noisy tables together, beyond which a bundle leaves them out."""
 BIGGEST = 2**63 - 1
 FREE_CELLS, CELLS_PER_BYTE = 2**24, 64
 FREE_BYTES, UNPACKED_PER_BYTE = 64 * MIB, 256
@@ -238,7 +247,10 @@ _EXACT = _matching(
 )
 _RELATION = _one_of("add-remove", "replace")
 _BUDGET = {"epsilon": _EXACT, "delta": _EXACT}
-_UNIT = _object_of({"column": _NAME, "max_rows": _whole(1, 10**6), "salt": _text(LONGEST_NAME)})
+_UNIT = _object_of(
+    {"column": _NAME, "max_rows": _whole(1, 10**6), "salt": _text(LONGEST_NAME)},
+    {"family": _NAME},
+)
 
 _FIELDS: dict[str, Form] = {
     **dict.fromkeys(("sigma", "scale", "jacobian", "output_sigma", "rho"), _POSITIVE),
@@ -328,7 +340,13 @@ _FACTS = _object_of(
         "rows_public": _ROWS_PUBLIC,
         "understudy": _NAME,
     },
-    {"declared": _TEXT, "request": _NAME, "rho": _POSITIVE, "certificate_share": _EXACT},
+    {
+        "declared": _TEXT,
+        "request": _NAME,
+        "rho": _POSITIVE,
+        "certificate_share": _EXACT,
+        "purposes": _list(_TEXT, 1, MOST_COLUMNS),
+    },
 )
 _BODIES: dict[str, Form] = {
     "reserve": _object_of(
@@ -420,11 +438,10 @@ _MANIFEST = _object_of(
         ),
         "ledger": _object_of({"reservation": _NAME, "entries": _list(_entry, 1)}),
         "files": _object_of(
+            dict.fromkeys(("model.json", "model.npz", "schema.toml"), _FILE),
             dict.fromkeys(
-                ("model.json", "model.npz", "schema.toml", "synthetic.parquet"),
-                _FILE,
+                ("report.html", "measurements.npz", "synthetic.parquet", *FAMILY_FILES), _FILE
             ),
-            {"report.html": _FILE},
         ),
         "digest": _HASH,
     },
@@ -436,10 +453,17 @@ _MANIFEST = _object_of(
                     **dict.fromkeys(("mean", "worst", "blind"), _number(0, 1e300)),
                     **dict.fromkeys(("total_variations", "worst_cells"), _list(_number(0, 1e300))),
                     "words": _TEXT,
-                }
+                },
+                {
+                    "variation": _number(0, 1e300),
+                    **dict.fromkeys(
+                        ("worst_between", "variation_between"), _list(_number(0, 1e300), 2, 2)
+                    ),
+                },
             )
         ),
         "remarks": _any_object,
+        "families": _object_of({"parents": _whole(0), "children": _whole(0)}),
         "measurements": _list(
             _object_of(
                 {
@@ -448,7 +472,11 @@ _MANIFEST = _object_of(
                     "sigma": _or_null(_number(0, 1e300)),
                     "times": _whole(1),
                 },
-                {"merged": _one_of(True), "counts": _list(_number(-1e300, 1e300))},
+                {
+                    "merged": _one_of(True),
+                    "draws": _whole(2, MOST_TIMES),
+                    "counts": _list(_number(-1e300, 1e300)),
+                },
             )
         ),
     },
@@ -463,6 +491,20 @@ def require_manifest(manifest: Any) -> None:
         len(forecast["total_variations"]) == len(forecast["worst_cells"]) == marginals
     ):
         raise BundleError("release.json.forecast does not speak of every marginal once")
+    for name in tables_of(manifest):
+        if name not in manifest["files"]:
+            raise BundleError(f"release.json.files lacks {name}")
+    others = {"synthetic.parquet", *FAMILY_FILES} - set(tables_of(manifest))
+    if found := sorted(others & set(manifest["files"])):
+        raise BundleError(f"release.json.files: {found[0]} is of another kind of release")
+
+
+def tables_of(manifest: Mapping[str, Any]) -> dict[str, int]:
+    """The files with synthetic rows, and how many rows each has."""
+    if "families" not in manifest:
+        return {"synthetic.parquet": manifest["rows"]}
+    made = manifest["families"]
+    return dict(zip(FAMILY_FILES, (made["parents"], made["children"]), strict=True))
 
 
 # -- model and rows ------------------------------------------------------------------------------
@@ -495,27 +537,71 @@ def require_arrays(path: Path, description: Mapping[str, Any]) -> None:
     weighted = ["weights"] * (description["kind"] == "weighted")
     wanted = tables if description["kind"] == "decomposable" else columns + weighted
     with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-        if sorted(m.filename for m in members) != sorted(f"{name}.npy" for name in wanted):
-            raise BundleError("model.npz does not hold the arrays of model.json")
+        members = _members(archive, wanted, "model.json")
         if sum(m.file_size for m in members) > os.path.getsize(path):
             raise BundleError("model.npz claims more bytes than it has")
         for member in members:
-            if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1:
+            if member.compress_type != zipfile.ZIP_STORED:
                 raise BundleError(f"model.npz: {member.filename} is packed; arrays are stored")
-            with archive.open(member) as file:
-                version = np.lib.format.read_magic(file)
-                if version != (1, 0):
-                    raise BundleError(f"model.npz: {member.filename} has .npy version {version}")
-                shape, by_column, dtype = np.lib.format.read_array_header_1_0(file)
-                size = math.prod(shape) * dtype.itemsize + file.tell()
-            if by_column or dtype.kind not in "fu" or min(shape, default=0) < 0:
+            dtype, shape = _header(archive, member)
+            if dtype.kind not in "fu" or min(shape, default=0) < 0:
                 raise BundleError(f"model.npz: {member.filename} is of {dtype}")
-            if size != member.file_size:
-                raise BundleError(
-                    f"model.npz: {member.filename} claims the shape {str(shape)[:80]}, which needs "
-                    f"{size:,} bytes; it has {member.file_size:,}"
-                )
+
+
+def packed_arrays(path: Path, dtypes: Mapping[str, str]) -> dict[str, NDArray[Any]]:
+    """The arrays of `measurements.npz`, each a list of numbers of its type, stored or deflated.
+
+    Nothing is unpacked before its size is known to be within what the file's own size allows.
+    """
+    require_file(path)
+    size = os.path.getsize(path)
+    with zipfile.ZipFile(path) as archive:
+        members = _members(archive, dtypes, "a release's measurements")
+        unpacked = sum(m.file_size for m in members)
+        if unpacked > min(FREE_BYTES + UNPACKED_PER_BYTE * size, LARGEST[path.name]):
+            raise BundleError(f"{path.name} unpacks to {unpacked:,} bytes from {size:,}")
+        for member in members:
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise BundleError(f"{path.name}: {member.filename} is packed in an unknown way")
+            dtype, shape = _header(archive, member)
+            if dtype.str != dtypes[member.filename.removesuffix(".npy")] or len(shape) != 1:
+                raise BundleError(f"{path.name}: {member.filename} is of {dtype}, {len(shape)}-way")
+        return {name: _array(archive, name) for name in dtypes}
+
+
+def _members(archive: zipfile.ZipFile, wanted: Iterable[str], whose: str) -> list[zipfile.ZipInfo]:
+    """The members of an .npz, which are the arrays that are wanted, and none twice."""
+    members, name = archive.infolist(), Path(str(archive.filename)).name
+    if sorted(m.filename for m in members) != sorted(f"{each}.npy" for each in wanted):
+        raise BundleError(f"{name} does not hold the arrays of {whose}")
+    for member in members:
+        if member.flag_bits & 1:
+            raise BundleError(f"{name}: {member.filename} is encrypted")
+    return members
+
+
+def _header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[Any, tuple[int, ...]]:
+    """Type and shape that an array claims, if it has as many bytes as they need."""
+    where = f"{Path(str(archive.filename)).name}: {member.filename}"
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        if version != (1, 0):
+            raise BundleError(f"{where} has .npy version {version}")
+        shape, by_column, dtype = np.lib.format.read_array_header_1_0(file)
+        size = math.prod(shape) * dtype.itemsize + file.tell()
+    if size != member.file_size:
+        raise BundleError(
+            f"{where} claims the shape {str(shape)[:80]}, which needs {size:,} bytes; it has "
+            f"{member.file_size:,}"
+        )
+    if by_column:
+        raise BundleError(f"{where} is in Fortran's order")
+    return dtype, shape
+
+
+def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    with archive.open(f"{name}.npy") as file:
+        return np.lib.format.read_array(file, allow_pickle=False)
 
 
 def most_cells(size: int) -> int:
@@ -524,7 +610,7 @@ def most_cells(size: int) -> int:
 
 
 def require_rows(path: Path, rows: int) -> None:
-    """`synthetic.parquet`: as many rows as stated, and no larger unpacked than its size allows."""
+    """A file of rows: as many as stated, and no larger unpacked than its size allows."""
     import pyarrow.parquet as pq
 
     from understudy.columns.arrow import numpy_of
@@ -533,20 +619,20 @@ def require_rows(path: Path, rows: int) -> None:
     with pq.ParquetFile(path) as file:
         facts, schema = file.metadata, file.schema_arrow
         if facts.num_rows != rows:
-            raise BundleError(f"synthetic.parquet has {facts.num_rows} rows, not {rows}")
+            raise BundleError(f"{path.name} has {facts.num_rows} rows, not {rows}")
         cells = facts.num_rows * max(facts.num_columns, 1)
         if facts.num_columns > MOST_COLUMNS or cells > most_cells(size):
             raise BundleError(
-                f"synthetic.parquet has {size:,} bytes and claims {facts.num_rows:,} rows × "
+                f"{path.name} has {size:,} bytes and claims {facts.num_rows:,} rows × "
                 f"{facts.num_columns:,} columns"
             )
         if len(set(schema.names)) < len(schema.names):
-            raise BundleError("synthetic.parquet has two columns of one name")
+            raise BundleError(f"{path.name} has two columns of one name")
         groups = [facts.row_group(i) for i in range(facts.num_row_groups)]
         most = FREE_BYTES + UNPACKED_PER_BYTE * size
         unpacked = sum(group.total_byte_size for group in groups)
         if sum(group.num_rows for group in groups) != rows or not 0 <= unpacked <= most:
-            raise BundleError(f"synthetic.parquet unpacks to {unpacked:,} bytes from {size:,}")
+            raise BundleError(f"{path.name} unpacks to {unpacked:,} bytes from {size:,}")
     texts = [each.name for each in schema if _is_text(each.type)]
     with pq.ParquetFile(path, read_dictionary=texts) as file:
         for name in texts:  # a long text that is repeated is there once, until it is unpacked
@@ -555,7 +641,7 @@ def require_rows(path: Path, rows: int) -> None:
                 codes = numpy_of(chunk.indices.drop_null())
                 most -= int((np.bincount(codes, minlength=len(lengths)) * lengths).sum())
         if most < 0:
-            raise BundleError("synthetic.parquet unpacks to texts beyond any file of its size")
+            raise BundleError(f"{path.name} unpacks to texts beyond any file of its size")
 
 
 def _raw(texts: Any) -> list[bytes | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -37,6 +37,8 @@ class Options:
     workload     what must come out well and is certified: "marginals:3", `marginals(3)`, a list of
                  column tuples, a file; all pairs by default; other classes of queries are in
                  `understudy.workload`
+    purpose      what the rows are for, added to the workload as tables that come first:
+                 "model:TARGET", "regression:Y ~ A + B" or "subgroups:COLUMN", or a list of them
     method       "auto" (`maxent`) or another of `understudy methods`; `parameters` are its public
                  settings
     neighbours   "add-remove" or "replace" of one row, or of one unit with all its rows where the
@@ -63,6 +65,7 @@ class Options:
     target_of: str = "worst"
     delta: Exact = "1e-9"
     workload: WorkloadLike | None = None
+    purpose: str | Sequence[str] | None = None
     method: str | Method = "auto"
     parameters: Mapping[str, Any] | None = None
     neighbours: str | Relation | None = None
@@ -86,6 +89,13 @@ class Options:
             raise InputError("ledger and dataset go together: give both, or neither")
         if self.expect_head is not None and self.ledger is None:
             raise InputError("expect_head is of a dataset in a ledger; give ledger and dataset too")
+
+    @property
+    def purposes(self) -> tuple[str, ...]:
+        """The purposes, none, one or several."""
+        if self.purpose is None:
+            return ()
+        return (self.purpose,) if isinstance(self.purpose, str) else tuple(self.purpose)
 
     @classmethod
     def of(cls, choices: Mapping[str, Any]) -> Self:

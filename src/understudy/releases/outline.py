@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from understudy.game.forecast import Errors
 from understudy.privacy import accounting
 from understudy.privacy.cost import Charge, Discovery, Gaussian, Laplace, Perturbation, Selection
 from understudy.privacy.questions import GRID, VARIATION_GRID
+from understudy.queries.purpose import MOST_CELLS, Purpose, left_out, read
 from understudy.releases import certificate, facts
 from understudy.releases.plan import Prepared
 from understudy.releases.verdict import foreseen
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ACCOUNTING",
     "ASSUMED_ROWS",
+    "Tradeoff",
     "assumed_rows",
     "buys",
     "history",
@@ -30,10 +32,13 @@ __all__ = [
     "outline",
     "shares",
     "shown",
+    "tradeoff",
 ]
 
 ASSUMED_ROWS = 10_000
 """What a forecast assumes of a table whose number of rows is private."""
+
+_NAMED = 3
 
 ACCOUNTING = {
     "pure": "adding up pure ε",
@@ -45,11 +50,20 @@ ACCOUNTING = {
 
 def assumed_rows(prepared: Prepared, rows: int | None) -> int:
     """How many rows a forecast speaks of: as assumed, as declared, or a guess."""
-    return rows or prepared.design.rows or prepared.options.rows or ASSUMED_ROWS
+    declared = (prepared.design.rows or 0) // prepared.schema.weight
+    return rows or declared or prepared.options.rows or ASSUMED_ROWS
 
 
-def noise_in_rows(charge: Charge) -> float | None:
-    """The standard deviation of a charge's noise, in rows; None for a zCDP filter."""
+def noise_in_rows(charge: Charge, weight: int = 1) -> float | None:
+    """The standard deviation of a charge's noise, in rows; None for a zCDP filter.
+
+    `weight` is what one of those counted weighs: families weigh more than 1.
+    """
+    noise = _noise(charge)
+    return None if noise is None else noise / weight
+
+
+def _noise(charge: Charge) -> float | None:
     match charge.event:
         case Gaussian(sigma) if charge.purpose == certificate.VARIATION:
             return sigma / (2 * VARIATION_GRID)
@@ -111,6 +125,14 @@ def _errors_json(errors: Errors | None, schema: Schema) -> dict[str, Any] | None
     return {**errors.to_json(), "columns": columns, "noise": errors.noise}
 
 
+def _purpose_json(prepared: Prepared, rows: int) -> dict[str, Any]:
+    found = tradeoff(prepared, rows)
+    if found is None:
+        return {}
+    texts = list(prepared.options.purposes)
+    return {"purpose": {"texts": texts, **asdict(found), "words": str(found)}}
+
+
 def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
     """The plan and what to expect of it for about `rows` rows, in JSON."""
     design, cost = prepared.design, prepared.cost()
@@ -127,11 +149,12 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
             "cells": prepared.workload.cells(design.shape),
             "kinds": list(prepared.workload.kinds),
         },
+        **_purpose_json(prepared, size),
         "charges": [
             {
                 **charge.to_json(),
                 "shown": shown(charge.purpose),
-                "noise_rows": noise_in_rows(charge),
+                "noise_rows": noise_in_rows(charge, prepared.schema.weight),
                 "share_of_rho": share,
                 "buys": buys(charge),
             }
@@ -155,6 +178,70 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
             each.to_json() for each in engine_costs(design.shape, prepared.workload.cliques, size)
         ],
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Tradeoff:
+    """Mean expected total variation with the purposes and without them; None if it is unknown."""
+
+    of: str
+    """What the tables of the purposes are, in words."""
+    wanted: tuple[float, float] | None
+    """Of the tables of the purposes that would have been in the workload anyway."""
+    others: tuple[float, float] | None
+    """Of all other tables."""
+    left_out: tuple[str, ...]
+    """Tables of three columns that the purposes do not add, for they have too many cells."""
+
+    def __str__(self) -> str:
+        named = ((self.of, self.wanted), ("all other tables", self.others))
+        said = [f"{of}: {_change(*both)}" for of, both in named if both is not None]
+        if self.left_out:
+            many = len(self.left_out)
+            most = ", ".join(self.left_out[:_NAMED]) + (" and others" if many > _NAMED else "")
+            tables = "1 table is" if many == 1 else f"{many:,} tables are"
+            said.append(f"{tables} not added, with more than {MOST_CELLS:,} cells: {most}")
+        return "; ".join(said)
+
+
+def _change(now: float, before: float) -> str:
+    return f"{100 * now:.2g} % expected error instead of {100 * before:.2g} %"
+
+
+def _holders(purpose: Purpose) -> str:
+    """Which tables a purpose asks for, in words."""
+    if purpose.others:
+        return f"tables of the regression of {purpose.column}"
+    return f"tables with {purpose.column}"
+
+
+def tradeoff(prepared: Prepared, rows: int) -> Tradeoff | None:
+    """What the purposes cost the rest, for about `rows` rows; None without purposes."""
+    texts, schema = prepared.options.purposes, prepared.schema
+    if not texts:
+        return None
+    purposes = [read(text) for text in texts]
+    now, before = prepared.forecast(rows).errors, prepared.without_purpose(rows)
+    wanted: list[tuple[float, float]] = []
+    others: list[tuple[float, float]] = []
+    if now is not None and before is not None:
+        asked = {family.clique for purpose in purposes for family in purpose.families(schema)}
+        known = {each.clique: each.total_variation for each in now.marginals}
+        for each in before.marginals:
+            both = (known[each.clique], each.total_variation)
+            (wanted if each.clique in asked else others).append(both)
+    names = [column.name for column in schema.modelled]
+    left = left_out(texts, schema)
+    labels = (" × ".join(names[i] for i in clique) for clique in left)
+    of = " and ".join(dict.fromkeys(_holders(purpose) for purpose in purposes))
+    return Tradeoff(of, _means(wanted), _means(others), tuple(labels))
+
+
+def _means(pairs: list[tuple[float, float]]) -> tuple[float, float] | None:
+    if not pairs:
+        return None
+    now, before = zip(*pairs, strict=True)
+    return sum(now) / len(now), sum(before) / len(before)
 
 
 def history(ledger: Ledger, name: str) -> list[dict[str, Any]]:

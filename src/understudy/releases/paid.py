@@ -17,7 +17,7 @@ from understudy.players import query
 from understudy.players.base import Clique, QueryPlayer
 from understudy.privacy.cost import Gaussian, Selection
 from understudy.releases.bundle import Bundle
-from understudy.releases.release import MOST_COUNTS, Measurement
+from understudy.releases.measurements import MOST_COUNTS, NAME, Measurement
 from understudy.releases.replan import CLOSE, design_again, method_of
 
 __all__ = ["require_paid"]
@@ -27,9 +27,12 @@ def require_paid(bundle: Bundle) -> str:
     """Raise `VerificationError` unless number, shape and noise of what was measured fit the charges."""
     if "measurements" not in bundle.manifest:
         raise VerificationError("it does not say what was measured")
-    design, measured = design_again(bundle), bundle.release.measurements
+    design, measured = design_again(bundle), bundle.measurements
     player = method_of(bundle.manifest["method"]).query_player(design, bundle.plan)
-    heard = _Heard(measured, design.shape, frozenset(design.cliques))
+    kept = NAME in bundle.manifest["files"]
+    if not kept:
+        _require_counts(measured, design.shape)
+    heard = _Heard(measured, design.shape, frozenset(design.cliques), kept=kept)
     _match(player, heard, bundle)
     heard.require_none_left()
     tables = sum(made.times for made in measured if made.kind == "table")
@@ -52,8 +55,10 @@ class _Heard:
         measurements: Iterable[Measurement],
         shape: tuple[int, ...],
         workload: frozenset[Clique],
+        *,
+        kept: bool,
     ) -> None:
-        self.shape, self.workload, self.asked = shape, workload, 0
+        self.shape, self.workload, self.kept, self.asked = shape, workload, kept, 0
         self._tables: dict[Clique, list[_Left]] = defaultdict(list)
         self._others: dict[str, list[_Left]] = defaultdict(list)
         for made in measurements:
@@ -62,28 +67,18 @@ class _Heard:
                 raise VerificationError(f"a measurement's columns {where} are not in order")
             left = _Left(made, made.times)
             if made.kind == "table":
-                self._require_counts(made)
                 self._tables[where].append(left)
-            elif made.counts is not None or made.merged or where not in workload:
+            elif made.table is not None or made.merged or made.draws > 1 or where not in workload:
                 raise VerificationError(f"it has {made.kind} of columns {where}, which it cannot")
             else:
                 self._others[made.kind].append(left)
-
-    def _require_counts(self, made: Measurement) -> None:
-        size = math.prod(self.shape[i] for i in made.clique)
-        whole = len(made.clique) == 1 and not made.merged and size <= MOST_COUNTS
-        if (made.counts is not None) != whole or len(made.counts or ()) != size * whole:
-            raise VerificationError(
-                f"the table of column {made.clique[0]} has {len(made.counts or ())} counts; it has "
-                f"{size} values"
-            )
 
     def take(self, clique: Clique, sigma: float, *, merged: bool = False) -> None:
         """One table of these columns with this noise; merged only where that may be."""
         for left in self._tables[clique]:
             fits = left.times > 0 and (merged or not left.made.merged)
             if fits and left.made.sigma == sigma:
-                _require_parts(left.made, 1)
+                self._require_parts(left.made, 1)
                 left.times -= 1
                 return
         raise VerificationError(f"no table of columns {clique} with σ = {sigma:.6g} is there")
@@ -103,7 +98,7 @@ class _Heard:
                     continue
                 taken = min(left.times, (number - len(found)) // times)
                 if taken:
-                    _require_parts(left.made, times)
+                    self._require_parts(left.made, times)
                 left.times -= taken
                 found += [where] * (taken * times)
         if len(found) != number:
@@ -111,6 +106,21 @@ class _Heard:
                 f"{number} tables with σ = {sigma:.6g} were paid for; {len(found)} are there"
             )
         return found
+
+    def _require_parts(self, made: Measurement, times: int) -> None:
+        """A table is the mean of so many draws of integers; older bundles have the means alone."""
+        if self.kept and made.draws != times:
+            raise VerificationError(
+                f"the table of columns {made.clique} is the mean of {made.draws} draws; its σ is "
+                f"that of {times}"
+            )
+        counts = () if self.kept or made.table is None else made.table.values
+        for count in counts:
+            total = count * times
+            if abs(total - round(total)) > 1e-6 + 1e-13 * abs(
+                total
+            ):  # what a mean in float64 loses
+                raise VerificationError(f"a count of column {made.clique[0]} is no mean of {times}")
 
     def ask(self, kind: str, least: int, most: int, sigma: float | None = None) -> None:
         """Cells or queries, from `least` to `most` of them."""
@@ -142,12 +152,22 @@ def _times(sigma: float | None, whole: float) -> int:
     return many if many and math.isclose(sigma, whole / many**0.5, rel_tol=CLOSE) else 0
 
 
-def _require_parts(made: Measurement, times: int) -> None:
-    """Counts are integers, or means of so many."""
-    for count in made.counts or ():
-        total = count * times
-        if abs(total - round(total)) > 1e-6 + 1e-13 * abs(total):  # what a mean in float64 loses
-            raise VerificationError(f"a count of column {made.clique[0]} is no mean of {times}")
+def _require_counts(measured: Iterable[Measurement], shape: tuple[int, ...]) -> None:
+    """Without a file of tables, the index has the counts of all columns that are small, or none.
+
+    Older bundles have them; of one whose tables are too large for the file nothing is kept.
+    """
+    tables = [made for made in measured if made.kind == "table"]
+    if all(made.table is None for made in tables):
+        return
+    for made in tables:
+        size = math.prod(shape[i] for i in made.clique)
+        whole = len(made.clique) == 1 and not made.merged and size <= MOST_COUNTS
+        found = 0 if made.table is None else made.table.values.size
+        if (made.table is not None) != whole or found != size * whole:
+            raise VerificationError(
+                f"the table of column {made.clique[0]} has {found} counts; it has {size} values"
+            )
 
 
 def _match(player: QueryPlayer, heard: _Heard, bundle: Bundle) -> None:
@@ -166,20 +186,22 @@ def _match(player: QueryPlayer, heard: _Heard, bundle: Bundle) -> None:
                 )
                 _require_tree(pairs)
         case query.Opening():
-            for tier in player.tiers:
-                for i in tier.columns:
-                    heard.take((i,), tier.sigma)
-            for pair in player.pairs:
-                heard.take(pair, player.sigma_pairs, merged=True)
+            for tier in player.columns:
+                for clique in tier.cliques:
+                    heard.take(clique, tier.sigma)
+            for tier in player.pairs:
+                for pair in tier.cliques:
+                    heard.take(pair, tier.sigma, merged=True)
         case query.Survey():
             _match(player.first, heard, bundle)
-            higher = {slot.clique for slot in player.higher}
-            known = {*player.first.pairs, *higher, *everywhere}
+            larger = {slot.clique for slot in player.higher}
+            larger |= {clique for look in player.interactions for clique in look.candidates}
+            known = {*player.first.every_pair, *larger, *everywhere}
             total = player.units * player.again
             heard.take_any(total, player.sigma_again, known.__contains__, split=True)
         case query.WorstAgain():
             _match(player.first, heard, bundle)
-            pairs = {*player.first.pairs, *player.candidates}
+            pairs = {*player.first.every_pair, *player.candidates}
             number = player.picks * player.again if player.candidates else 0
             heard.take_any(
                 number, player.sigma, lambda clique: clique in pairs or clique in heard.workload

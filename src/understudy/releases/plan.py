@@ -26,6 +26,7 @@ from typing import Any
 from understudy._version import __version__
 from understudy.columns.estimate import usual_cells
 from understudy.errors import InputError
+from understudy.game.forecast import Errors
 from understudy.game.methods import Design, Forecast, Method, Theorem
 from understudy.game.methods import method as named_method
 from understudy.privacy import accounting, planning
@@ -34,6 +35,7 @@ from understudy.privacy.cost import Charge, Gaussian, Plan, Zcdp
 from understudy.privacy.ledger import refined
 from understudy.privacy.relation import Relation
 from understudy.queries import Workload, resolve
+from understudy.queries.purpose import widened
 from understudy.releases import certificate as certificates
 from understudy.releases import facts as private_facts
 from understudy.releases.notebook import plan_card
@@ -72,6 +74,7 @@ def design_of(
         tuple(column.kind for column in modelled),
         tuple(column.apart for column in modelled),
         tuple(column.ordered for column in modelled),
+        schema.weight,
         schema.project if schema.rules or schema.geography else None,
     )
 
@@ -166,13 +169,16 @@ class Prepared(Draft):
             "certificate_share": decimal(self.blueprint.share),
             "understudy": __version__,
         }
+        if self.options.purposes:
+            facts["purposes"] = list(self.options.purposes)
         if self.declared is not None:
             facts["declared"] = self.declared.dumps(comments=False)
         return facts
 
     def refined(self, schema: Schema) -> Prepared:
         """The same release for the schema that was found, planned within the zCDP filter."""
-        draft, rest = _draft(schema, self.options, self.budget), self.plan[private_facts.REST].event
+        draft = _draft(schema, self.options, self.budget, self.workload)
+        rest = self.plan[private_facts.REST].event
         inner = draft.blueprint.plan(accounting.rho(rest))
         if not isinstance(rest, Zcdp) or not accounting.fits(inner, rest):
             raise InputError(
@@ -190,7 +196,16 @@ class Prepared(Draft):
     def forecast(self, rows: int) -> Forecast:
         """What to expect for a table of about `rows` rows, whose shapes have the usual cells."""
         usual = self.usual(rows)
-        return usual.method.forecast(usual.design, usual.game_plan, rows)
+        return usual.method.forecast(usual.design, usual.game_plan, rows * self.schema.weight)
+
+    def without_purpose(self, rows: int) -> Errors | None:
+        """The expected errors, had the same ρ been spent without the purposes; None if unknown."""
+        usual, rho = self.usual(rows), self.rho
+        draft = _draft(usual.schema, replace(self.options, purpose=None), self.budget)
+        if self.inner is not None:
+            rho = accounting.rho(self.plan[private_facts.REST].event)
+        plan = draft.blueprint.plan(rho)
+        return draft.method.errors(draft.design, plan, rows * self.schema.weight)
 
     def usual(self, rows: int) -> Prepared:
         """The same for shapes of as many cells as so many rows usually give, not for the most."""
@@ -203,10 +218,12 @@ class Prepared(Draft):
     def margin(self, rows: int) -> float:
         """What the certificate will add to the true worst error."""
         private = self.design.rows is None
+        rows *= self.schema.weight
         return certificates.forecast_margin(self.game_plan, self.beta, rows, private)
 
     def theorem(self, rows: int) -> Theorem | None:
         """What is proved of the method for a table of about `rows` rows; most say nothing."""
+        rows *= self.schema.weight
         return self.method.theorem(self.design, self.game_plan, rows, self.beta)
 
     def _repr_html_(self) -> str:
@@ -290,7 +307,8 @@ def _least_epsilon(draft: Draft, target: float) -> str:
     """The least ε, to three digits, for which the forecast of the exact plan is at most `target`."""
     options, build, unit = draft.options, draft.blueprint.plan, group(draft.schema.unit)
     delta, of = options.delta, options.target_of
-    rows = draft.design.rows if options.rows is None else options.rows
+    weight = draft.schema.weight
+    rows = draft.design.rows if options.rows is None else options.rows * weight
     if rows is None:
         raise InputError(
             f"target_error = {target} needs to know about how many rows there are: give rows "
@@ -360,8 +378,10 @@ def _three(value: float) -> str:
     return str(Context(prec=3, rounding=ROUND_UP).create_decimal(Decimal(f"{value:.6g}")))
 
 
-def _draft(schema: Schema, options: Options, budget: Budget) -> Draft:
-    """Everything that is checked whatever ε will be."""
+def _draft(
+    schema: Schema, options: Options, budget: Budget, workload: Workload | None = None
+) -> Draft:
+    """Everything that is checked whatever ε will be; `workload` where it is known already."""
     relation = _relation(options.neighbours or Relation.ADD_REMOVE)
     rows_public = _rows_public(options.rows_public, schema, relation, budget)
     if not 0 < options.beta <= 0.5:
@@ -376,11 +396,18 @@ def _draft(schema: Schema, options: Options, budget: Budget) -> Draft:
         )
     if not schema.modelled:
         raise InputError("the schema has no column to synthesise; every one is an identifier")
+    if schema.weight > 1 and options.method not in ("auto", "maxent"):
+        raise InputError(
+            f"method = {options.method}: families are made from the weighted records of maxent; leave "
+            f"the method out"
+        )
     method, parameters = options.method, options.parameters or {}
     chosen = named_method(method, **parameters) if isinstance(method, str) else method
-    default = f"marginals:{min(2, len(schema.modelled))}"
-    wanted = options.workload if options.workload is not None else default
-    workload = resolve(wanted, schema, max_cells=chosen.max_cells)
+    if workload is None:
+        wanted = options.workload if options.workload is not None else schema.usual_workload()
+        workload = resolve(wanted, schema, max_cells=chosen.max_cells)
+        workload = widened(workload, options.purposes, schema)
+    resolve(workload, schema, max_cells=chosen.max_cells)
     if options.variations:
         resolve(workload, schema)  # total variations are taken over whole tables
     if method == "auto" and not workload.plain:
@@ -401,7 +428,8 @@ def _relation(neighbours: str | Relation) -> Relation:
 def _rows_public(
     declared: int | None, schema: Schema, relation: Relation, budget: Budget
 ) -> int | None:
-    rows = declared if declared is not None else schema.rows_public
+    weight = schema.weight
+    rows = declared if declared is not None else schema.rows_public and schema.rows_public // weight
     if rows is None and relation is Relation.REPLACE:
         raise InputError(
             "neighbours = replace makes the number of rows public: declare it with rows_public "
@@ -420,7 +448,7 @@ def _rows_public(
             f"delta = {float(budget.delta):g} is too large for a table of unknown size; it must be "
             f"far below 1/(number of rows): give 1e-9"
         )
-    return rows
+    return None if rows is None else rows * weight
 
 
 def _named(schema: Schema) -> str:

@@ -1,29 +1,23 @@
 """A release: synthetic rows, the model they came from, the certificate and the account.
-
-And what the game measured, for the record. Every answer that a query player returns has been charged
-and released, so keeping it costs nothing. Tables of single columns are kept whole: beside the synthetic
-rows they show how far noise and model may have moved a column. Of larger tables it is kept that they
-were measured, and how.
+And what the game measured (`measurements`).
 """
 
 from __future__ import annotations
 
 import secrets
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique
 from understudy.errors import InputError, WorkError
 from understudy.game.forecast import Errors
 from understudy.game.methods import Theorem
-from understudy.players.base import Answer as Heard
-from understudy.players.base import Measured, MeasuredCell, Model, PickedQuery
+from understudy.players.base import Measured, Model
 from understudy.privacy.budget import Budget
 from understudy.privacy.chain import Entry
 from understudy.privacy.cost import Plan
@@ -32,93 +26,19 @@ from understudy.privacy.stores import Place
 from understudy.queries import Workload
 from understudy.releases.answer import Answer, answer
 from understudy.releases.certificate import Certificate
+from understudy.releases.conditions import Match, Subject, condition
+from understudy.releases.measurements import Measurement
 from understudy.schema import Category, Schema
 from understudy.units import Unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Measurement", "Release", "drawn_rows", "measurements", "promise_words", "sampled"]
+    from understudy.estimates import Estimate, Estimates, Independence, Known, Own
+__all__ = ["Release", "drawn_rows", "promise_words"]
 
 CHUNK_ROWS = 1_000_000
 """Rows of a fresh sample that are drawn at once."""
-MOST_COUNTS = 10_000
-"""Larger tables of one column are named, and their counts left out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """One table of noisy counts, or some cells or queries of one.
-
-    kind    "table": every cell, `merged` if values were counted together; "cells": single cells;
-            "queries": queries that were selected, without a number
-    sigma   the standard deviation of the noise, in rows; None where no number was drawn
-    times   how often the same was done
-    counts  the noisy counts of a whole column, in the order of its codes; None for anything else
-    """
-
-    clique: Clique
-    kind: str
-    sigma: float | None
-    times: int = 1
-    merged: bool = False
-    counts: tuple[float, ...] | None = None
-
-    def to_json(self, names: Sequence[str]) -> dict[str, Any]:
-        """For the bundle, with columns by name."""
-        body: dict[str, Any] = {
-            "columns": [names[i] for i in self.clique],
-            "kind": self.kind,
-            "sigma": self.sigma,
-            "times": self.times,
-        }
-        if self.merged:
-            body["merged"] = True
-        if self.counts is not None:
-            body["counts"] = list(self.counts)
-        return body
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any], names: Sequence[str]) -> Measurement:
-        """Read what `to_json` wrote."""
-        counts = body.get("counts")
-        return cls(
-            tuple(names.index(name) for name in body["columns"]),
-            str(body["kind"]),
-            None if body["sigma"] is None else float(body["sigma"]),
-            int(body["times"]),
-            bool(body.get("merged", False)),
-            None if counts is None else tuple(counts),
-        )
-
-
-def measurements(rounds: Sequence[Sequence[Heard]]) -> tuple[Measurement, ...]:
-    """What the transcript of a game holds; what is alike is counted."""
-    times = Counter(
-        measurement
-        for answers in rounds
-        for measurement in map(_measurement, answers)
-        if measurement is not None
-    )
-    return tuple(replace(each, times=number) for each, number in times.items())
-
-
-def _measurement(answer: Heard) -> Measurement | None:
-    match answer:
-        case Measured(clique, values, sigma, labels):
-            counts = None
-            if len(clique) == 1 and labels is None and values.size <= MOST_COUNTS:
-                counts = tuple(values.tolist())
-            return Measurement(
-                clique, "table", float(sigma), merged=labels is not None, counts=counts
-            )
-        case MeasuredCell(clique, _, _, sigma):
-            kind = "queries" if sigma is None else "cells"
-            return Measurement(clique, kind, None if sigma is None else float(sigma))
-        case PickedQuery(clique):
-            return Measurement(clique, "queries", None)
-        case _:
-            return None
 
 
 def promise_words(
@@ -140,23 +60,6 @@ def drawn_rows(
     rng = np.random.default_rng(np.random.SeedSequence(key, spawn_key=(0,)))
     codes = schema.project(model.sample(rows, rng))
     return codes, schema.decode(codes, rng)
-
-
-def sampled(
-    schema: Schema,
-    model: Model,
-    rows: int,
-    seeds: np.random.SeedSequence,
-    most: int,
-    first: int = 1,
-) -> Iterator[pa.Table]:
-    """Fresh rows of a model in tables of at most `most`, each from a child of `seeds`; at least one.
-
-    `first` is the number of the first row.
-    """
-    for done in range(0, max(rows, 1), most):
-        rng = np.random.default_rng(seeds.spawn(1)[0])
-        yield schema.decode(model.sample(min(most, rows - done), rng), rng, first=first + done)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,6 +97,16 @@ class Release:
     """The ledger and dataset that it was charged to, where the digest of what is saved is noted."""
 
     @property
+    def tables(self) -> tuple[Measured, ...]:
+        """Every noisy table of the game, in the order of the draws; empty unless all are kept.
+
+        Methods that measure no table have none, nor have bundles that were written before tables were
+        kept, or whose tables are too large.
+        """
+        kept = [made.table for made in self.measurements if made.kind == "table"]
+        return tuple(each for each in kept if each is not None) if all(kept) else ()
+
+    @property
     def epsilon(self) -> float:
         """The ε that was promised."""
         return float(self.budget.epsilon)
@@ -208,6 +121,27 @@ class Release:
         """The guarantee in one sentence."""
         text = promise_words(self.budget, self.relation, self.rows_public, self.schema.unit)
         return text if self.private else "NOT PRIVATE (made with seeded test noise): " + text
+
+    @property
+    def purposes(self) -> tuple[str, ...]:
+        """What the rows were said to be for when they were planned; often nothing."""
+        bodies = (e.body for e in self.entries if e.kind == "reserve" and e.body is not None)
+        facts = next(bodies, {}).get("facts") or {}
+        return tuple(facts.get("purposes", ()))
+
+    @property
+    def number(self) -> int:
+        """How many rows, or families, the private table has, as far as is released."""
+        return max(1, self.rows_estimate // self.schema.weight)
+
+    @property
+    def size_in_words(self) -> str:
+        """How many rows and columns there are."""
+        return f"{self.rows.num_rows:,} synthetic rows × {self.rows.num_columns} columns"
+
+    def sample_name(self, stem: str) -> str:
+        """A name for a fresh sample of a release that is called so."""
+        return f"{stem}.sample.csv"
 
     @property
     def others(self) -> dict[str, float]:
@@ -228,35 +162,58 @@ class Release:
         return f"{self.entries[-1].seq}:{self.entries[-1].hash}"
 
     def sample(
-        self, rows: int | None = None, *, key: int | None = None, like: str | None = None
+        self,
+        rows: int | None = None,
+        *,
+        where: str | None = None,
+        match: Match | Sequence[str] | None = None,
+        key: int | None = None,
+        like: str | None = None,
     ) -> Any:
         """Fresh synthetic rows from the released model. Free, as often as you like.
 
-        `key` makes it repeatable: the same key gives the same rows, here and by `sample_to` with one
-        partition. `like` is "arrow", "pandas" or "polars"; by default the kind of table that the
-        release was made from, and Arrow for a release read from disk.
+        where  a predicate that every row satisfies, such as "age >= 65 and sex = 'F'"
+        match  shares that the rows have, {"sex": {"F": 0.5}} or {"age >= 65": 0.3}
+        key    makes it repeatable: the same key gives the same rows, here and by `sample_to` with one
+               partition
+        like   "arrow", "pandas" or "polars"; by default the kind of table that the release was made
+               from, and Arrow for a release read from disk
+
+        The certificate speaks of the bundled rows. Rows with `where` or `match` are further from
+        them: the schema of an Arrow table says so in its metadata.
         """
         import pyarrow as pa
 
-        table = pa.concat_tables(self.stream(self.rows.num_rows if rows is None else rows, key=key))
+        many = self.rows.num_rows if rows is None else rows
+        table = pa.concat_tables(self.stream(many, where=where, match=match, key=key))
         if like is None and self._frame is not None:
             return self._frame(table)
         from understudy.source import to_frame
 
         return to_frame(table, like or "arrow")  # type: ignore[arg-type]
 
-    def stream(self, rows: int, *, key: int | None = None) -> Iterator[pa.Table]:
+    def stream(
+        self,
+        rows: int,
+        *,
+        where: str | None = None,
+        match: Match | Sequence[str] | None = None,
+        key: int | None = None,
+    ) -> Iterator[pa.Table]:
         """The same in tables of at most a million rows, for more rows than fit memory."""
         if rows < 0 or rows != int(rows):
             raise InputError(f"rows = {rows} must be a whole number, at least 0")
         seeds = np.random.SeedSequence(secrets.randbits(128) if key is None else key)
-        yield from sampled(self.schema, self.model, int(rows), seeds, CHUNK_ROWS)
+        subject = Subject.of(self.schema, self.model, condition(where, match))
+        yield from subject.tables(int(rows), seeds, CHUNK_ROWS)
 
     def sample_to(
         self,
         folder: str | Path,
         rows: int,
         *,
+        where: str | None = None,
+        match: Match | Sequence[str] | None = None,
         partitions: int | None = None,
         key: int | None = None,
         workers: int | None = None,
@@ -265,6 +222,7 @@ class Release:
     ) -> Path:
         """Write fresh synthetic rows into a folder of Parquet files, in parallel. Free.
 
+        where, match  as for `sample`
         partitions  how many files; by default one for every five million rows
         key         the same key and partitions give the same rows; one partition those of `sample`
         workers     processes on this machine; by default one a core
@@ -277,14 +235,56 @@ class Release:
         """
         from understudy.releases.sample_to import sample_to
 
-        said = {} if progress is None else {"progress": progress}
-        return sample_to(
-            self, folder, rows, partitions=partitions, key=key, workers=workers, spark=spark, **said
-        )
+        subject = Subject.of(self.schema, self.model, condition(where, match))
+        many: dict[str, Any] = {"partitions": partitions, "key": key}
+        many |= {"workers": workers, "spark": spark}
+        many |= {} if progress is None else {"progress": progress}
+        return sample_to(subject, folder, rows, **many)
 
     def answer(self, predicate: str) -> Answer:
         """The share of rows that satisfy a predicate, with a certified interval where there is one."""
         return answer(self.schema, self.workload, self.rows, self.certificate, predicate)
+
+    def test_independence(self, one: str, other: str) -> Independence:
+        """Test whether two columns depend on each other, on the noisy tables; read `words`.
+
+        The null hypothesis is about the population that rows, or people, were drawn from. Do not run
+        such tests on the synthetic rows: they take noise for data. Free, as all use of a release.
+
+        Raises:
+            InputError: The release has no tables, or the columns are one.
+            WorkloadError: A column is not known, or no table holds both.
+        """
+        from understudy.estimates import independent
+
+        i, j = self.schema.position(one), self.schema.position(other)
+        if i == j:
+            raise InputError(f"columns = {one}, {other}: two different columns can be independent")
+        return independent(self._known, (i, j))
+
+    def estimate(
+        self, asked: str | Own, *, target: str = "population", level: float = 0.95
+    ) -> Estimate | Estimates | Independence:
+        """A statistic with an estimated interval, such as `estimate("mean(income) by sex")`. Free.
+
+        From the model and every noisy table of the release, not from its rows: do not compute
+        intervals or tests on synthetic rows as if they were data. The interval is estimated, and holds
+        under stated assumptions; `answer` has certified bounds, for shares alone.
+
+        asked   a text (see `understudy estimate --help`), or what `us.logit`, `us.ols` and
+                `us.statistic` give
+        target  "population": the parameter of what the rows were drawn from; "table": the private
+                table's own value
+        """
+        from understudy.estimates import estimate
+
+        return estimate(self._known, asked, target, level)
+
+    @cached_property
+    def _known(self) -> Known:
+        from understudy.releases.estimating import known
+
+        return known(self)
 
     def save(self, path: str | Path, *, report: str | None = None) -> Path:
         """Write the bundle folder. The folder must not exist yet; it appears whole or not at all.

@@ -45,7 +45,7 @@ _MOST_PAIRS, _MOST_PARTS = 2**22, 2**20
 
 def require_plan(bundle: Bundle) -> str:
     """Raise `VerificationError` unless the plan is the one that the stated facts make."""
-    facts, schema = bundle.facts, bundle.release.schema
+    facts, schema = bundle.facts, bundle.synthetic.schema
     if "rho" not in facts or "certificate_share" not in facts:
         raise VerificationError(
             f"its plan cannot be made again: understudy {facts['understudy']}, an older version, made "
@@ -94,6 +94,8 @@ def method_of(described: Mapping[str, Any]) -> Method:
         for option, value in parameters.items():
             if type(value) is int and abs(value) > _LARGEST_PARAMETER:
                 raise VerificationError(f"method = {name}: {option} = {value} is out of range")
+        if name == "maxent":
+            parameters.setdefault("interactions", False)
         made = METHODS[name](**parameters)
     else:
         raise VerificationError(f"method = {str(name)[:80]!r} is not known; its plan is not either")
@@ -126,7 +128,7 @@ def _require_bearable(method: Method, design: Design, bundle: Bundle) -> None:
 
 def design_again(bundle: Bundle) -> Design:
     """What the method knew of the problem."""
-    made = bundle.release
+    made = bundle.synthetic
     return design_of(made.schema, made.workload, bundle.relation, made.rows_public)
 
 

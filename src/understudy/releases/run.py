@@ -20,10 +20,10 @@ import numpy as np
 
 from understudy._version import __version__
 from understudy.errors import InputError, WorkError
-from understudy.game import play
-from understudy.game.forecast import Errors
-from understudy.models import Empirical
-from understudy.players.base import Model
+from understudy.game import Played, play
+from understudy.game.forecast import Errors, shown, updated
+from understudy.models import Empirical, Weighted
+from understudy.models.weighted import swaps_for
 from understudy.privacy.cost import Gaussian
 from understudy.privacy.exact import ExactRows
 from understudy.privacy.gate import Gate
@@ -37,18 +37,24 @@ from understudy.releases import certificate as certificates
 from understudy.releases import facts as private_facts
 from understudy.releases.agreement import agreement
 from understudy.releases.bundle import require_room
+from understudy.releases.families import FamilyRelease, made_families
+from understudy.releases.measurements import measurements
 from understudy.releases.notebook import progress_here
 from understudy.releases.options import Options, takes_options
 from understudy.releases.plan import Prepared, prepare
-from understudy.releases.release import Release, drawn_rows, measurements
+from understudy.releases.release import Release, drawn_rows
 from understudy.releases.warm import warmed
 from understudy.schema import Schema
+from understudy.schema.family import FamilySchema
 from understudy.source import read
 from understudy.source.base import Bindable, Watchable, is_bindable
+from understudy.source.families import FamilySource
 
 __all__ = ["Reserved", "release", "reserve"]
 
 _ONE_OFF = "this table"
+_LOOKED_UP = 100_000_000
+"""Cells of records that a forecast looks up: about a second."""
 
 
 @takes_options
@@ -70,7 +76,8 @@ def release(
     in the ledger before it is drawn.
 
     table     a path (CSV, Parquet), a pandas, Polars, Arrow, Spark or Ibis table, or what `read`
-              returned, such as a table of a database
+              returned, such as a table of a database; a pair (parents, children) of such where the
+              schema is of two tables
     schema    a `Schema` or the path of its TOML file, confirmed
     choices   see `Options`: epsilon, delta, workload, method, ledger, dataset, rows, key, …
     progress  called with a `Progress` (stage, done, total, note); by default a notebook shows it in
@@ -139,11 +146,21 @@ class Reserved:
         query, data = method.players(design, plan)
         played = play(design.problem(estimate), query, data, gate, rng, progress)
         model = played.model
-        size = prepared.options.rows or estimate
+        size = prepared.options.rows or max(1, round(estimate / schema.weight))
         if method.whole and isinstance(model, Empirical):
             size = model.size
         progress(Progress("sampling", 0, 1))
-        codes, synthetic = drawn_rows(schema, model, size, self.key)
+        families = None
+        if isinstance(schema, FamilySchema):
+            if isinstance(model, Weighted):  # as many swaps as families need, not their weights
+                model = replace(model, swaps=swaps_for(size))
+            cliques = prepared.workload.cliques
+            families = made_families(schema, model, size, self.key, cliques)
+            synthetic = families.one_view_each(self.key)
+            codes = schema.encode(synthetic)
+        else:
+            codes, synthetic = drawn_rows(schema, model, size, self.key)
+        views = None if families is None else families.views
         progress(Progress("sampling", 1, 1))
         progress(Progress("certifying", 0, 1))
         certificate = certificates.certify(
@@ -155,39 +172,41 @@ class Reserved:
             rows_measured=measured,
             population=method.population,
             classes=[family.products(design.shape) for family in design.families],
+            views=views,
         )
         self.reservation.settle("finished")
         progress(Progress("certifying", 1, 1))
-        return Release(
-            schema=schema,
-            workload=prepared.workload,
-            model=model,
-            rows=synthetic,
-            certificate=certificate,
-            budget=prepared.budget,
-            relation=design.relation,
-            rows_public=design.rows,
-            rows_estimate=estimate,
-            plan=plan,
-            entries=tuple(self.reservation.entries()),
-            method=method.describe(),
+        made: dict[str, Any] = {
+            "schema": schema,
+            "workload": prepared.workload,
+            "model": model,
+            "rows": synthetic,
+            "certificate": certificate,
+            "budget": prepared.budget,
+            "relation": design.relation,
+            "rows_public": design.rows,
+            "rows_estimate": estimate,
+            "plan": plan,
+            "entries": tuple(self.reservation.entries()),
+            "method": method.describe(),
             # What an interrupted release drew with test noise stays what it is.
-            private=self.noise.private and self.reservation.private_noise,
-            theorem=method.judged(design, plan, estimate, prepared.beta, model, size),
-            forecast=_forecast(prepared, measured, model),
-            facts={
+            "private": self.noise.private and self.reservation.private_noise,
+            "theorem": method.judged(design, plan, estimate, prepared.beta, model, size),
+            "forecast": _forecast(prepared, measured, played, certificate),
+            "facts": {
                 "key": str(self.key),
                 "understudy": __version__,
                 "reservation": self.reservation.id,
             },
-            diagnostics={
+            "diagnostics": {
                 **played.diagnostics,
-                **agreement(model, codes, played.answers, estimate, design.names),
+                **agreement(model, codes, played.answers, estimate, design.names, views),
             },
-            measurements=measurements(played.answers),
-            native=self.source.native,
-            _frame=self.source.frame,
-        )
+            "measurements": measurements(played.answers),
+            "native": self.source.native,
+            "_frame": self.source.frame,
+        }
+        return Release(**made) if families is None else FamilyRelease(**made, made=families)
 
 
 @contextmanager
@@ -200,7 +219,7 @@ def reserve(
     is reserved.
     """
     options, schema = prepared.options, prepared.declared or prepared.schema
-    source: Bindable = table if is_bindable(table) else read(table)
+    source: Bindable = table if is_bindable(table) else _source(table)
     noise = OpenDPNoise() if noise is None else noise
     with ExitStack() as stack:
         account = stack.enter_context(options.account())
@@ -256,6 +275,13 @@ def reserve(
         )
 
 
+def _source(table: Any) -> Bindable:
+    """A table, or a pair of parents and children."""
+    if isinstance(table, tuple) and len(table) == 2:
+        return FamilySource(read(table[0]), read(table[1]))
+    return read(table)
+
+
 def _watched(counts: Any, progress: Watch) -> Any:
     """Counts of rows that stay where they are take long: they say how far they are."""
     if isinstance(counts, Watchable) and progress is not silent:
@@ -278,17 +304,29 @@ def _named(account: Ledger | None, options: Options) -> tuple[Place, str] | None
     return path, options.dataset
 
 
-def _forecast(prepared: Prepared, measured: int | None, model: Model) -> Errors | None:
-    """What the method expects of its own release, by released numbers alone.
+def _forecast(
+    prepared: Prepared, measured: int | None, played: Played, certificate: certificates.Certificate
+) -> Errors | None:
+    """What is to be expected of a release, by released numbers alone; None if the method cannot say.
 
     A measured n is taken for 1.64σ less than it seems: where n itself is noise, so is all else.
     """
-    rows = prepared.design.rows
+    design, rows = prepared.design, prepared.design.rows
     if rows is None:
         event = prepared.plan[certificates.ROWS].event
         assert isinstance(event, Gaussian)
         rows = max(1, (measured or 1) - math.ceil(1.64 * event.sigma))
-    return prepared.method.errors(prepared.design, prepared.plan, rows, model)
+    before = prepared.method.errors(design, prepared.plan, rows)
+    if before is None:
+        return None
+    answers = (answer for answers in played.answers for answer in answers)
+    model = played.model
+    if isinstance(model, Weighted):
+        model = model.thinned(_LOOKED_UP // len(design.cliques))
+    after = shown(before, design.weights, model, design.shape, answers)
+    if design.families:
+        return after
+    return updated(after, *certificate.seen(prepared.plan, rows), certificate.bound)
 
 
 def _one_off(stack: ExitStack, prepared: Prepared, journal: Journal | None) -> Ledger:

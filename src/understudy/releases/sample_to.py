@@ -32,15 +32,13 @@ import numpy as np
 from understudy.errors import InputError, WorkError
 from understudy.files import staged, write
 from understudy.models import from_arrays
-from understudy.players.base import Model
 from understudy.releases.bundle import model_files
-from understudy.releases.release import CHUNK_ROWS, sampled
+from understudy.releases.conditions import Condition, Subject
+from understudy.releases.release import CHUNK_ROWS
 from understudy.schema import Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from understudy.releases.release import Release
 
 __all__ = ["Job", "sample_to", "work"]
 
@@ -71,6 +69,8 @@ class Job:
     key: str
     model: str
     """sha256 of model and schema."""
+    asked: str = "{}"
+    """The condition that rows were asked for under, as JSON; part of what the model is made by."""
 
     def size(self, part: int) -> int:
         """Rows of a part; parts differ by one at most."""
@@ -80,7 +80,7 @@ class Job:
         """The number of a part's first row, from 1."""
         return 1 + part * (self.rows // self.partitions) + min(part, self.rows % self.partitions)
 
-    def batches(self, part: int, schema: Schema, model: Model) -> Iterator[pa.Table]:
+    def batches(self, part: int, subject: Subject) -> Iterator[pa.Table]:
         """The rows of a part, a batch at a time; one table without rows if it has none.
 
         A single part holds the rows that `Release.sample` gives for the same key.
@@ -88,11 +88,11 @@ class Job:
         alone = self.partitions == 1
         seeds = np.random.SeedSequence(int(self.key), spawn_key=() if alone else (part,))
         most = CHUNK_ROWS if alone else BATCH_ROWS
-        return sampled(schema, model, self.size(part), seeds, most, self.first(part))
+        return subject.tables(self.size(part), seeds, most, self.first(part))
 
 
 def sample_to(
-    release: Release,
+    subject: Subject,
     folder: str | Path,
     rows: int,
     *,
@@ -110,9 +110,10 @@ def sample_to(
     workers = _whole("workers", cores if workers is None else workers, 1, 4096)
     if key is not None:
         key = _whole("key", key, 0, None)
-    files = model_files(release)
+    files = model_files(subject)
     digest = hashlib.sha256(b"".join(files[name] for name in sorted(files))).hexdigest()
-    job = Job(rows, parts, str(secrets.randbits(128) if key is None else key), digest)
+    asked = json.dumps(subject.asked.to_json() if subject.asked else {})
+    job = Job(rows, parts, str(secrets.randbits(128) if key is None else key), digest, asked)
     if spark is not None:
         return _on_spark(spark, str(folder), job, files, progress)
     target = Path(folder)
@@ -122,7 +123,7 @@ def sample_to(
     try:
         if min(workers, len(todo)) <= 1:
             for part in todo:
-                _write(target, job, part, *_model(files), progress)
+                _write(target, job, part, subject, progress)
         else:
             _in_processes(target, todo, min(workers, len(todo)), progress)
         if not all(_path(target, part, parts).exists() for part in todo):
@@ -183,6 +184,7 @@ def _resumed(folder: Path, job: Job, *, keyed: bool) -> Job:
         ("rows", before.rows, job.rows),
         ("partitions", before.partitions, job.partitions),
         ("key", before.key, job.key if keyed else before.key),
+        ("condition", before.asked, job.asked),
         ("release", before.model, job.model),
     ):
         if was != now:
@@ -215,26 +217,27 @@ def _failed(folder: Path, error: OSError) -> WorkError:
     )
 
 
-def _write(
-    folder: Path, job: Job, part: int, schema: Schema, model: Model, written: Written
-) -> None:
+def _write(folder: Path, job: Job, part: int, subject: Subject, written: Written) -> None:
     import pyarrow.parquet as pq
 
     path = _path(folder, part, job.partitions)
+    form = subject.schema.arrow_schema.with_metadata(subject.asked.metadata)
     with (
         staged(path, beside=folder / _HIDDEN) as staging,
-        pq.ParquetWriter(staging, schema.arrow_schema, compression="zstd") as writer,
+        pq.ParquetWriter(staging, form, compression="zstd") as writer,
     ):
-        for batch in job.batches(part, schema, model):
+        for batch in job.batches(part, subject):
             writer.write_table(batch)
             written(batch.num_rows)
 
 
-def _model(files: Mapping[str, bytes]) -> tuple[Schema, Model]:
+def _subject(job: Job, files: Mapping[str, bytes]) -> Subject:
     schema = Schema.loads(files["schema.toml"].decode("utf-8"))
     with np.load(io.BytesIO(files["model.npz"]), allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
-    return schema, from_arrays(json.loads(files["model.json"]), arrays)
+    stated = json.loads(job.asked)
+    asked = Condition.from_json(stated) if stated else Condition()
+    return Subject(schema, from_arrays(json.loads(files["model.json"]), arrays), asked)
 
 
 # --- processes ------------------------------------------------------------------------------------
@@ -303,10 +306,11 @@ def work(folder: Path) -> int:
     files = {name: (hidden / name).read_bytes() for name in _FILES}
     stated = json.loads((hidden / _JOB).read_bytes())
     stated.pop("finished")
-    job, (schema, model) = Job(**stated), _model(files)
+    job = Job(**stated)
+    subject = _subject(job, files)
     for line in sys.stdin:
         try:
-            _write(folder, job, int(line), schema, model, _say)
+            _write(folder, job, int(line), subject, _say)
         except OSError as error:
             _say(error.strerror or "the disk failed")
             return 1
@@ -339,10 +343,10 @@ def _on_spark(
     held = dict(files)
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        known, model = _model(held)
+        subject = _subject(job, held)
         for batch in batches:
             for part in batch.column(0).to_pylist():
-                for table in job.batches(part, known, model):
+                for table in job.batches(part, subject):
                     yield from table.cast(plain).to_batches()
 
     with quietly():

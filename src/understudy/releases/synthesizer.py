@@ -17,7 +17,7 @@ __all__ = [
     "GaussianMarginals", "Independent", "QueryGAN", "SepFEM", "Synthesizer",
 ]  # fmt: skip
 
-_COMMON = ("delta", "workload", "neighbours", "rows_public", "beta", "variations")
+_COMMON = ("delta", "workload", "purpose", "neighbours", "rows_public", "beta", "variations")
 """Options that belong to a synthesizer; `fit` takes the others."""
 
 

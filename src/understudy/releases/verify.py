@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -52,6 +52,7 @@ from understudy.releases.bundle import (
     manifest_bytes,
 )
 from understudy.releases.certificate import ROWS, VARIATION, WORST, Certificate
+from understudy.releases.families import FamilyRelease, made_families
 from understudy.releases.form import require_file
 from understudy.releases.paid import require_paid
 from understudy.releases.release import Release, drawn_rows, promise_words
@@ -59,6 +60,9 @@ from understudy.releases.replan import require_plan
 from understudy.releases.static_html import NAME as REPORT
 from understudy.releases.static_html import require_static
 from understudy.units import OPEN, group
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["Check", "Verification", "verify"]
 
@@ -146,7 +150,7 @@ def verify(
     if rows and chain and check("plan", lambda: require_plan(bundle)):
         check("measurements", lambda: require_paid(bundle))
     if all(each.passed for each in checks):  # it takes longest, and says nothing of what is refused
-        check("drawn", lambda: _drawn(bundle.release))
+        check("drawn", lambda: _drawn(bundle.synthetic))
     signed = None
     if keys or os.path.lexists(folder / SIGNATURE):
         sound = check("signature", lambda: _signature(folder, manifest, keys))
@@ -376,7 +380,7 @@ def _rows(bundle: Bundle) -> str:
         stated = bundle.refinement["facts"]["schema"]
     if _schema_digest(bundle.folder) != stated:
         raise _Refused("schema.toml is not the schema in the ledger")
-    release = bundle.release
+    release = bundle.synthetic
     ordered = [family["columns"] for family in release.workload.to_json(release.schema)]
     if ordered != [family["columns"] for family in manifest["workload"]]:
         raise _Refused("columns of a marginal of the workload are not in the order of the schema")
@@ -394,26 +398,46 @@ def _rows(bundle: Bundle) -> str:
     if cells != release.certificate.cells or of != release.certificate.of:
         stated = f"{release.certificate.cells} {release.certificate.of}"
         raise _Refused(f"the workload has {cells} {of}, not {stated}")
+    if isinstance(release, FamilyRelease):
+        if release.families.views.total != release.certificate.rows:
+            raise _Refused("the certificate speaks of other families")
+        return (
+            f"{release.parents.num_rows:,} families with {release.children.num_rows:,} children, all "
+            f"as the schema allows, every child with its parent"
+        )
     columns = release.rows.num_columns
     return f"{release.rows.num_rows:,} rows × {columns} columns, all as the schema allows"
 
 
 def _drawn(release: Release) -> str:
     """The rows are what the model gives for the key: all of them, value by value."""
-    again = drawn_rows(
-        release.schema, release.model, release.rows.num_rows, int(release.facts["key"])
-    )[1]
-    for name, stated, made in zip(
-        again.column_names, release.rows.columns, again.columns, strict=True
-    ):
+    schema, key, number = release.schema, int(release.facts["key"]), 0
+    if isinstance(release, FamilyRelease):
+        families, cliques = release.families, release.workload.cliques
+        size = release.parents.num_rows
+        again = made_families(families.schema, release.model, size, key, cliques)
+        pairs = [(release.parents, again.parents), (release.children, again.children)]
+    else:
+        pairs = [(release.rows, drawn_rows(schema, release.model, release.rows.num_rows, key)[1])]
+    for stated, made in pairs:
+        _require_alike(stated, made)
+        number += made.num_rows
+    return f"{number:,} rows drawn again from model and key, all the same"
+
+
+def _require_alike(stated: pa.Table, made: pa.Table) -> None:
+    if stated.num_rows != made.num_rows:
+        raise _Refused(
+            f"the model gives {made.num_rows:,} rows for the key, not {stated.num_rows:,}"
+        )
+    for name, theirs, ours in zip(made.column_names, stated.columns, made.columns, strict=True):
         # Parquet keeps the values of a dictionary, and some types as wider ones.
-        if not stated.equals(made.cast(stated.type)):
+        if not theirs.equals(ours.cast(theirs.type)):
             raise _Refused(
                 f"the rows are not those that the model gives for the key: column {name!r} differs "
                 f"(drawn with NumPy {np.__version__}; its generators promise the same numbers only "
                 f"to the same version)"
             )
-    return f"{again.num_rows:,} rows drawn again from model and key, all the same"
 
 
 def _signature(

@@ -2,11 +2,15 @@
 
     sdv              metadata of the synthetic table (spec V1), for SDV, SDMetrics and SDGym
     frictionless     a data package (version 2) with types, domains and hashes
-    croissant        MLCommons Croissant 1.0: a schema.org dataset with its record set
+    croissant        MLCommons Croissant 1.1: a schema.org dataset with its record set, where it comes
+                     from (PROV-O) and what it is not good for (Croissant RAI)
     opendp-registry  an entry of the OpenDP deployments registry, in YAML: what was promised and how
+    sheet            a sheet by the headings of ISO/IEC 27559 and NIST SP 800-226, in Markdown, HTML or
+                     JSON by the name of the file (`report.sheet`)
 
 What only the custodian knows (who publishes it, what it is meant for) is taken from `About`; where
-that is silent, `FILL_IN` stands in the registry entry, and the other formats leave it out.
+that is silent, `FILL_IN` stands in the registry entry and in the sheet, and the other formats leave it
+out. What an audit found is stated where the audit is given, and nothing about audits otherwise.
 """
 
 from __future__ import annotations
@@ -25,11 +29,11 @@ from understudy.releases import Release
 from understudy.releases.bundle import Bundle
 from understudy.report import words
 from understudy.report.page import fill
+from understudy.report.sheet import FILL_IN, sheet
 from understudy.schema import Boolean, Category, Column, Date, Datetime, Identifier, Integer, Number
 
 __all__ = ["FILL_IN", "FORMATS", "About", "describe"]
 
-FILL_IN = "(fill in)"
 _ROWS = "synthetic.parquet"
 _TYPE = "application/vnd.apache.parquet"
 _CROISSANT_TYPE = "application/x-parquet"  # Croissant's own name for it; its readers know no other
@@ -56,6 +60,10 @@ class _Subject:
     about: About
     path: str
     """Of the rows, as seen from where the description lies."""
+    suffix: str = ".md"
+    """Of the file that it is for."""
+    audit: Mapping[str, Any] | None = None
+    """What `understudy audit` found."""
 
     @property
     def title(self) -> str:
@@ -77,12 +85,17 @@ class _Subject:
 
 
 def describe(
-    folder: str | Path, format: str, about: About | None = None, out: Path | None = None
+    folder: str | Path,
+    format: str,
+    about: About | None = None,
+    out: Path | None = None,
+    audit: Mapping[str, Any] | None = None,
 ) -> str:
     """The description of the release in `folder`, as text of one of `FORMATS`.
 
     `out` is the file that it is for: where the release lies below its folder, the rows are named by
-    their place from there. Otherwise the description belongs beside them.
+    their place from there. Otherwise the description belongs beside them. `audit` is what
+    `understudy audit` found (`report.page.read_audit`).
 
     Raises:
         InputError: The format is unknown.
@@ -95,7 +108,10 @@ def describe(
     name = folder.resolve().name.removesuffix(".release")
     about = about or About()
     path = _seen_from(folder / _ROWS, out)
-    return FORMATS[format](_Subject(name, bundle.release, bundle.manifest, about, path))
+    suffix = ".md" if out is None else out.suffix.lower()
+    return FORMATS[format](
+        _Subject(name, bundle.release, bundle.manifest, about, path, suffix, audit)
+    )
 
 
 def _seen_from(rows: Path, out: Path | None) -> str:
@@ -221,18 +237,22 @@ _CONTEXT = {
     "sc": "https://schema.org/",
     "cr": "http://mlcommons.org/croissant/",
     "dct": "http://purl.org/dc/terms/",
+    "prov": "http://www.w3.org/ns/prov#",
     "rai": "http://mlcommons.org/croissant/RAI/",
     "data": {"@id": "cr:data", "@type": "@json"},
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "description": {"@container": "@language"},
     "examples": {"@id": "cr:examples", "@type": "@json"},
+    "name": {"@container": "@language"},
     "conformsTo": "dct:conformsTo",
 } | {
     term: f"cr:{term}"
     for term in re.findall(
         r"\w+",
-        """citeAs column equivalentProperty extract field fileObject fileProperty fileSet format
-        includes isLiveDataset jsonPath key md5 parentField path recordSet references regex repeated
-        replace samplingRate separator source subField transform""",
+        """annotation arrayShape citeAs column containedIn equivalentProperty excludes extract field
+        fileObject fileProperty fileSet format includes isArray isLiveDataset jsonPath key md5
+        parentField path readLines recordSet references regex repeated replace samplingRate sdVersion
+        separator source subField transform unArchive value""",
     )
 }
 """The whole context of the specification: readers compare it with theirs."""
@@ -263,7 +283,7 @@ def _croissant(subject: _Subject) -> str:
         {
             "@context": _CONTEXT,
             "@type": "sc:Dataset",
-            "conformsTo": "http://mlcommons.org/croissant/1.0",
+            "conformsTo": "http://mlcommons.org/croissant/1.1",
             "name": _slug(subject.name),
             "description": subject.description,
             "version": "1.0.0",
@@ -273,10 +293,10 @@ def _croissant(subject: _Subject) -> str:
             "creator": creator if about.curator else None,
             "citeAs": f"{subject.title}. understudy {subject.manifest['understudy']}. "
             f"sha256:{subject.manifest['digest']}",
-            "rai:personalSensitiveInformation": "Synthetic rows; no row is a person's. "
-            + subject.release.promise,
-            "rai:dataLimitations": f"{subject.release.certificate}. Groups smaller than that may be "
-            f"noise.",
+            "dateCreated": subject.created,
+            "sdVersion": "1.0.0",
+            **_provenance(subject),
+            **_limitations(subject),
             "distribution": [
                 {
                     "@type": "cr:FileObject",
@@ -293,6 +313,41 @@ def _croissant(subject: _Subject) -> str:
             ],
         }
     )
+
+
+def _provenance(subject: _Subject) -> dict[str, Any]:
+    """Where the rows come from, by PROV-O."""
+    made, tool = subject.release, f"understudy {subject.manifest['understudy']}"
+    private = {
+        "@type": "prov:Entity",
+        "prov:label": "A private table, which is not part of this dataset",
+    }
+    activity = {
+        "@type": "prov:Activity",
+        "prov:label": f"Release by the method {made.method.get('name')} with {made.promise}",
+        "prov:endedAtTime": subject.created,
+        "prov:wasAssociatedWith": {"@type": "prov:SoftwareAgent", "prov:label": tool},
+    }
+    found: dict[str, Any] = {"prov:wasDerivedFrom": private, "prov:wasGeneratedBy": activity}
+    if subject.about.curator:
+        found["prov:wasAttributedTo"] = {"@type": "prov:Agent", "prov:label": subject.about.curator}
+    return found
+
+
+def _limitations(subject: _Subject) -> dict[str, str]:
+    """What it is not good for, by Croissant's vocabulary for responsible use."""
+    made = subject.release
+    found = {
+        "rai:personalSensitiveInformation": f"Synthetic rows, drawn from a model of noisy answers. "
+        f"{made.promise}. {words.promise(made)}",
+        "rai:dataLimitations": f"{made.certificate}. The certificate covers {words.tables(made)} of "
+        "the rows in this dataset. Groups of fewer rows than this error are mostly noise; tables "
+        "outside the workload have no certificate.",
+        "rai:dataManipulationProtocol": "Noise was added to answers about the private table, a model "
+        "was fitted to them, and the rows were drawn from it. The ledger in the release lists every "
+        "draw; anyone can verify it offline.",
+    }
+    return found
 
 
 # OpenDP's registry of deployments
@@ -315,8 +370,37 @@ def _registry(subject: _Subject) -> str:
         unit="Row-level" if unit == "row" else f"{unit}-level",
         promise=words.promise(made),
         mechanisms="; ".join(f"{c.purpose}: {type(c.event).__name__}" for c in made.plan),
+        audited=""
+        if subject.audit is None
+        else f" Audit: {subject.audit['words']} {subject.audit['limits']}",
     )
     return text + "\n"
+
+
+# The sheet
+
+
+def _sheet(subject: _Subject) -> str:
+    facts = [
+        ("release", subject.name),
+        ("created", subject.created),
+        ("digest", f"sha256:{subject.manifest['digest']}"),
+        ("made with", f"understudy {subject.manifest['understudy']}"),
+    ]
+    about = subject.about
+    made = sheet(subject.release, subject.title, facts, subject.audit, about.curator)
+    match subject.suffix:
+        case ".html":
+            return made.to_html()
+        case ".json":
+            return made.to_json()
+        case ".md":
+            return made.to_markdown()
+        case other:
+            raise InputError(
+                f"out ends in {other!r} and must end in .md, .html or .json for a sheet; that chooses "
+                "its form"
+            )
 
 
 FORMATS: dict[str, Callable[[_Subject], str]] = {
@@ -324,5 +408,6 @@ FORMATS: dict[str, Callable[[_Subject], str]] = {
     "frictionless": _frictionless,
     "croissant": _croissant,
     "opendp-registry": _registry,
+    "sheet": _sheet,
 }
 """The formats, and what writes each."""

@@ -97,8 +97,8 @@ def _measured(release: Release) -> dict[int, tuple[NDArray[np.float64], float]]:
     """Noisy counts and deviation of every column that was measured whole; several are averaged."""
     found: dict[int, list[tuple[NDArray[np.float64], float]]] = {}
     for made in release.measurements:
-        if made.counts is not None and made.sigma:
-            counts = np.asarray(made.counts, dtype=np.float64)
+        if made.table is not None and len(made.clique) == 1 and not made.merged and made.sigma:
+            counts = made.table.values.astype(np.float64)
             found.setdefault(made.clique[0], []).append((counts, made.sigma))
     averaged: dict[int, tuple[NDArray[np.float64], float]] = {}
     for i, all_of_it in found.items():
@@ -213,8 +213,8 @@ def cell_sizes(release: Release) -> tuple[Reliable, ...]:
     Expected is E|N(0, σ²)|/rows with σ the median over the measured tables. The model lowers it where
     tables agree and adds to it where it is too simple; the certificate holds whatever it did.
     """
-    n = release.rows_estimate
-    found = sigmas(release)
+    n, weight = release.number, release.schema.weight
+    found = {clique: sigma / weight for clique, sigma in sigmas(release).items()}
     one = _typical(sigma for clique, sigma in found.items() if len(clique) == 1)
     two = _typical(sigma for clique, sigma in found.items() if len(clique) == 2)
     sizes = [s * 10**k for k in range(1, 10) for s in (1, 3) if s * 10**k <= n / 2]

@@ -300,7 +300,11 @@ def _ledger(release: Release, reserved: Plan) -> list[tuple[str, ...]]:
         return float(accounting.total_rho(events, size) / total)
 
     return [
-        (_places(entries), *_said(entries, planned, share), _stamp(entries[-1].hash[:12]))
+        (
+            _places(entries),
+            *_said(entries, planned, share, release.schema.weight),
+            _stamp(entries[-1].hash[:12]),
+        )
         for entries in _alike(release.entries)
     ]
 
@@ -337,12 +341,13 @@ def _said(
     entries: Sequence[Entry],
     planned: Mapping[str, Charge],
     share: Callable[[Iterable[Event]], float],
+    weight: int,
 ) -> tuple[str, str, str]:
     """What, noise and share of the budget."""
     first = entries[0]
     if first.kind == "charge" and first.body is not None:
         charge = Charge(first.body["purpose"], event_from_json(first.body["event"]))
-        spread = noise_in_rows(charge)
+        spread = noise_in_rows(charge, weight)
         part = share(event_from_json(e.body["event"]) for e in entries if e.body)
         bought = buys(planned.get(charge.purpose, charge))
         times = "" if len(entries) == 1 else f" ({len(entries):,} draws)"

@@ -194,6 +194,15 @@ class Schema(Domain):
                 'apart is never modelled: declare it with type = "identifier"'
             )
 
+    @property
+    def weight(self) -> int:
+        """What one whom the promise speaks of weighs among the rows: 1, but for families."""
+        return 1
+
+    def usual_workload(self) -> Any:
+        """What is measured and certified unless somebody says otherwise: all pairs of columns."""
+        return f"marginals:{min(2, len(self.modelled))}"
+
     @cached_property
     def undeclared(self) -> tuple[Undeclared, ...]:
         """The columns whose domain a release finds privately, in order."""
@@ -469,6 +478,10 @@ class Schema(Domain):
     def loads(cls, text: str, folder: Path | None = None) -> Schema:
         """Read a schema from the text of a file; masks that it names are looked up in `folder`."""
         document = toml.parse(text)
+        if document.tables:
+            from understudy.schema.family import FamilySchema
+
+            return FamilySchema.from_document(document)
         head = document.head
         return cls(
             tuple(toml.build_column(facts, at) for at, facts in enumerate(document.columns, 1)),

@@ -42,7 +42,9 @@ __all__ = [
 Facts = dict[str, Any]
 
 VERSION = 1
-"""The version of the file format that this version of understudy writes and reads."""
+"""The version of the file format for one table."""
+NEWEST = 2
+"""The version for two tables, and the newest that is read."""
 
 _HEAD_KEYS = (
     *("version", "rows_public", "null_values", "unit", "max_rows", "unit_salt"),
@@ -86,6 +88,8 @@ class Document:
     columns: list[Facts]
     geography: list[Facts]
     rules: list[Facts]
+    tables: list[Facts] = dataclasses.field(default_factory=list)
+    """In version 2, the two tables."""
 
 
 def parse(text: str) -> Document:
@@ -94,7 +98,7 @@ def parse(text: str) -> Document:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SchemaError(f"this is not TOML: {error}") from None
-    require_known(document, ("understudy", "column", "geography", "rule"), "the file")
+    require_known(document, ("understudy", "table", "column", "geography", "rule"), "the file")
     head = document.get("understudy")
     if not isinstance(head, dict) or "version" not in head:
         raise SchemaError(
@@ -103,9 +107,9 @@ def parse(text: str) -> Document:
     version = head["version"]
     if not is_whole(version, 1):
         raise SchemaError(f"[understudy] version = {version!r} must be {VERSION}")
-    if version > VERSION:
+    if version > NEWEST:
         raise SchemaError(
-            f"[understudy] version = {version} is newer than {VERSION}, the newest this version "
+            f"[understudy] version = {version} is newer than {NEWEST}, the newest this version "
             "of understudy reads; upgrade understudy"
         )
     if "weights" in head:
@@ -115,8 +119,14 @@ def parse(text: str) -> Document:
             "numbers up to m, repeat every row so often and declare unit and max_rows = m"
         )
     require_known(head, _HEAD_KEYS, "[understudy]")
-    columns, geography, rules = (_tables(document, key) for key in ("column", "geography", "rule"))
-    return Document(head, columns, geography, rules)
+    keys = ("column", "geography", "rule", "table")
+    columns, geography, rules, tables = (_tables(document, key) for key in keys)
+    if bool(tables) != (version == NEWEST):
+        raise SchemaError(
+            f"[understudy] version = {version}: a file with two tables has version = {NEWEST} and "
+            f"[[table]] entries, a file with one has version = {VERSION} and none"
+        )
+    return Document(head, columns, geography, rules, tables)
 
 
 def _tables(document: Mapping[str, Any], key: str) -> list[Facts]:
@@ -230,7 +240,12 @@ def write(document: Document, *, comments: bool = True) -> str:
         lines.append("")
     lines.append("[understudy]")
     lines += _lines(document.head, comments)
-    named = {"column": document.columns, "geography": document.geography, "rule": document.rules}
+    named = {
+        "table": document.tables,
+        "column": document.columns,
+        "geography": document.geography,
+        "rule": document.rules,
+    }
     for name, facts in ((name, facts) for name, tables in named.items() for facts in tables):
         lines += ["", f"[[{name}]]", *_lines(facts, comments)]
     return "\n".join(lines) + "\n"

@@ -58,11 +58,11 @@ def frame_source(frame: Any, nulls: Sequence[str] = ()) -> FrameSource:
     Raises:
         SourceError: Not a table that is known, or two columns have one name.
     """
-    import narwhals.stable.v2 as nw
-
     if isinstance(frame, (pa.Table, pa.RecordBatch)):
         header = [(field.name, field.type) for field in frame.schema]
         return FrameSource(frame, header, f"Arrow {type(frame).__name__}", "arrow", nulls)
+    import narwhals.stable.v2 as nw
+
     if nw.dependencies.is_pandas_dataframe(frame):
         header = list(zip(map(str, frame.columns), frame.dtypes, strict=True))
         return FrameSource(frame, header, "pandas DataFrame", "pandas", nulls)
@@ -81,12 +81,12 @@ def frame_source(frame: Any, nulls: Sequence[str] = ()) -> FrameSource:
 
 
 def _to_arrow(frame: Any, columns: Sequence[str], names: Sequence[str]) -> pa.Table:
-    import narwhals.stable.v2 as nw
-
     if isinstance(frame, pa.RecordBatch):
         frame = pa.Table.from_batches([frame])
     if isinstance(frame, pa.Table):
         return frame.select(list(names))
+    import narwhals.stable.v2 as nw
+
     if nw.dependencies.is_pandas_dataframe(frame):
         series = [frame.iloc[:, columns.index(name)] for name in names]
         return pa.table([_from_pandas(one) for one in series], names=list(names))

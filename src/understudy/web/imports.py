@@ -14,16 +14,18 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from understudy.errors import BundleError, UnderstudyError, WorkError, cut
-from understudy.releases.bundle import FILES, MANIFEST, SIGNATURE
+from understudy.releases.bundle import FILES, MANIFEST, MEASURED, SIGNATURE
 from understudy.releases.verify import Verification, verify
 from understudy.report import NAME as REPORT
 from understudy.web.errors import TooLarge
 from understudy.wording import byte_size
 
-__all__ = ["PARTS", "TARGET", "check_file"]
+__all__ = ["EVERY", "PARTS", "TARGET", "check_file"]
 
 PARTS = (MANIFEST, *FILES)
-"""What a release is made of."""
+"""What every release is made of."""
+EVERY = (*PARTS, MEASURED, SIGNATURE, REPORT)
+"""What it may hold."""
 TARGET = "bundle"
 """The folder beside the zip that it is unpacked into."""
 _MOST_MEMBERS = 20
@@ -112,7 +114,7 @@ def _members(archive: zipfile.ZipFile, most: int, shown: str) -> dict[str, zipfi
             )
         if item.is_dir():
             continue
-        if place.name not in (*PARTS, SIGNATURE, REPORT) or place.name in members:
+        if place.name not in EVERY or place.name in members:
             raise BundleError(
                 f"{shown} holds {cut(item.filename, 80)!r}, which is no part of a release; zip the "
                 f"folder of one release, with {', '.join(PARTS)} in it"

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from understudy.errors import BundleError
 from understudy.releases import Release
-from understudy.releases.bundle import FILES, MANIFEST, SIGNATURE, read_manifest
+from understudy.releases.bundle import FILES, MANIFEST, MEASURED, SIGNATURE, read_manifest
 from understudy.releases.example import example
 from understudy.releases.verdict import Verdict, verdict
 from understudy.releases.verify import Check, Verification, verify
@@ -29,7 +29,7 @@ __all__ = ["Storage", "Summary"]
 T = TypeVar("T")
 _LOADED = 6
 _SMALL = 256
-_EVERY = (MANIFEST, SIGNATURE, REPORT, *FILES)
+_EVERY = (MANIFEST, SIGNATURE, REPORT, MEASURED, *FILES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,29 @@ def test_fewer_pairs_are_those_that_most_of_the_workload_holds():
     design = Design((2,) * 4, cliques, (1.0, 2.0, 4.0), Relation.ADD_REMOVE, 100)
     plan = Plan(MaxEntMethod(pairs=2).charges(design, Fraction(1)))
     query, _ = MaxEntMethod(pairs=2).players(design, plan)
-    assert query.first.pairs == ((1, 2), (2, 3))  # weights 3 and 6
+    assert query.first.every_pair == ((1, 2), (2, 3))  # weights 3 and 6
     assert plan[Opening.PAIRS].event.changes == 2
+
+
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize(
+    ("weights", "noise"),
+    [((1.0, 7.9, 2.0), (1,)), ((1.0, 8.0, 2.0), (2, 1)), ((64.0, 8.0, 0.9), (4, 2, 1))],
+)
+def test_a_pair_of_eight_times_the_weight_has_half_the_noise(relation, weights, noise):
+    design = Design((4,) * 4, ((0, 1), (1, 2), (2, 3)), weights, relation, 10_000)
+    rho = Fraction(1, 50)
+    plan = Plan(MaxEntMethod().charges(design, rho))
+    assert rho * (1 - Fraction(1, 10**6)) <= accounting.total_rho(plan) <= rho
+    tiers = [c.event for c in plan if c.purpose.startswith(Opening.PAIRS)]
+    assert [tiers[-1].sigma / tier.sigma for tier in tiers] == pytest.approx(list(noise))
+    query, _ = MaxEntMethod().players(design, plan)
+    assert sorted(query.first.every_pair) == [(0, 1), (1, 2), (2, 3)]
+    assert [tier.sigma for tier in query.first.pairs] == [tier.sigma for tier in tiers]
+    expected = MaxEntMethod().errors(design, plan, 10_000).marginals
+    order = sorted(range(3), key=lambda i: -weights[i])
+    errors = [expected[i].total_variation for i in order]
+    assert errors == sorted(errors)
 
 
 class Codes:
@@ -151,13 +172,14 @@ def chain(key=0):
     return codes
 
 
-def played(codes, noise=1, change=lambda survey: survey, epsilon=1):
-    """(model, measured tables, purposes charged) on all triples."""
-    triples = tuple(itertools.combinations(range(len(SHAPE)), 3))
-    design = Design(SHAPE, triples, (1.0,) * len(triples), Relation.ADD_REMOVE, MANY)
+def played(codes, noise=1, change=lambda survey: survey, epsilon=1, order=3, **settings):
+    """(model, measured tables, purposes charged) on all tables of so many columns."""
+    cliques = tuple(itertools.combinations(range(len(SHAPE)), order))
+    design = Design(SHAPE, cliques, (1.0,) * len(cliques), Relation.ADD_REMOVE, MANY)
     rho = planning.rho_for(Budget.of(epsilon, Fraction(1, MANY**2)))
-    plan = Plan(MaxEntMethod().charges(design, rho))
-    query, _ = MaxEntMethod().players(design, plan)
+    method = MaxEntMethod(**settings)
+    plan = Plan(method.charges(design, rho))
+    query, _ = method.players(design, plan)
     account = StrictCharges(plan, design.relation)
     gate = Gate(Codes(codes, SHAPE), account, design.relation, SeededNoise(noise), MANY)
     rng = np.random.default_rng(0)
@@ -191,7 +213,8 @@ def test_a_parity_is_noticed_measured_and_reproduced(flipped):
 
 def test_without_the_look_a_parity_stays_unseen():
     codes = parity()
-    model, answers, charged = played(codes, change=lambda survey: replace(survey, higher=()))
+    blind = {"higher": (), "interactions": ()}
+    model, answers, charged = played(codes, change=lambda survey: replace(survey, **blind))
     assert Survey.HIGHER not in charged
     assert larger(answers) == []
     assert variation(model, codes) > 0.3
@@ -204,6 +227,47 @@ def test_what_pairs_explain_is_not_measured_in_triples(make):
     assert charged.count(Survey.HIGHER) == 1  # it looked, and paid for it
     assert larger(answers) == []
     assert variation(model, codes) < 0.05
+
+
+def four_coins(key=0):
+    """Column 7 is the parity of columns 0, 2 and 5: even their triples show nothing."""
+    codes = parity(0.5, key)
+    codes[7] = codes[0] ^ codes[2] ^ codes[5]
+    return codes
+
+
+@pytest.mark.parametrize(("make", "clique"), [(parity, PARITY), (four_coins, (0, 2, 5, 7))])
+def test_a_parity_outside_the_workload_is_found_with_pairs_alone(make, clique):
+    codes = make()
+    model, answers, charged = played(codes, order=2)
+    assert larger(answers) == [clique]
+    assert sum(purpose.startswith("select ") for purpose in charged) == 2
+    assert variation(model, codes, clique) < 0.05
+
+
+def test_looking_outside_the_workload_can_be_left_out():
+    codes = parity()
+    model, answers, charged = played(codes, order=2, interactions=False)
+    assert larger(answers) == []
+    assert not [purpose for purpose in charged if purpose.startswith("select ")]
+    assert variation(model, codes) > 0.3
+
+
+def test_nothing_is_measured_outside_the_workload_where_pairs_explain_all():
+    model, answers, _ = played(chain(), order=2)
+    assert larger(answers) == []
+    assert variation(model, chain()) < 0.05
+
+
+def test_tables_outside_the_workload_are_small_and_their_pairs_measured():
+    """Public facts alone decide: 480 cells are too many, and so is a pair that is not measured."""
+    pairs = tuple(p for p in itertools.combinations(range(5), 2) if p != (0, 1))
+    design = Design((2, 2, 3, 4, 40), pairs, (1.0,) * 9, Relation.ADD_REMOVE, MANY)
+    plan = Plan(MaxEntMethod().charges(design, Fraction(1)))
+    survey, _ = MaxEntMethod().players(design, plan)
+    (look,) = survey.interactions
+    assert look.candidates == ((0, 2, 3), (0, 2, 4), (1, 2, 3), (1, 2, 4))
+    assert accounting.total_rho(plan) <= 1
 
 
 def test_a_release_says_in_its_ledger_that_it_looked():
@@ -251,6 +315,23 @@ def test_a_wide_plan_spends_what_it_was_given(relation):
     query, _ = MaxEntMethod().players(wide_design(relation=relation), plan)
     assert isinstance(query, WorstAgain)
     assert query.picks * query.again == 88
+
+
+def test_a_wide_plan_measures_the_pairs_that_weigh_more():
+    """And leaves the others to the selection."""
+    plain = wide_design()
+    weights = tuple(10.0 if 3 in clique else 1.0 for clique in plain.cliques)
+    design = replace(plain, weights=weights)
+    rho = Fraction(1, 70)
+    plan = Plan(MaxEntMethod().charges(design, rho))
+    assert rho * (1 - Fraction(1, 10**6)) <= accounting.total_rho(plan) <= rho
+    query, _ = MaxEntMethod().players(design, plan)
+    assert isinstance(query, WorstAgain)
+    assert set(query.first.every_pair) == {clique for clique in plain.cliques if 3 in clique}
+    errors = {
+        e.clique: e.total_variation for e in MaxEntMethod().errors(design, plan, 5_000).marginals
+    }
+    assert errors[0, 3] < errors[0, 1]
 
 
 def test_a_wide_release_finds_the_dependence_and_both_verifiers_accept_it(tmp_path):

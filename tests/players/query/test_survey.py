@@ -11,13 +11,13 @@ from tests.thorough import some
 from understudy.errors import BudgetExhausted, PrivacyError
 from understudy.game import play
 from understudy.game.methods import MaxEntMethod
-from understudy.players.query import Opening, Survey
+from understudy.players.query import Interactions, Opening, Survey
 from understudy.privacy import accounting
 from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate
 from understudy.privacy.noise import SeededNoise
-from understudy.privacy.questions import Marginals, ThresholdedErrors
+from understudy.privacy.questions import Marginals, ThresholdedErrors, WorstMarginals
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries import counts
@@ -88,7 +88,9 @@ class Asked:
         self._gate, self.facts, self.log = gate, gate.facts, []
 
     def ask(self, purpose, question, event=None):
-        self.log.append((type(question), purpose, list(question.tables)))
+        selecting = isinstance(question, WorstMarginals)
+        tables = question.cliques if selecting else question.tables
+        self.log.append((type(question), purpose, list(tables)))
         return self._gate.ask(purpose, question, event)
 
 
@@ -120,9 +122,12 @@ def test_quanta_and_slots_are_never_exceeded(shape, order, quanta, relation):
     again = [tables for _, purpose, tables in log if purpose == Survey.AGAIN]
     assert len(again) == plan[Survey.AGAIN].times
     assert all(1 <= len(tables) <= quanta for tables in again)
-    for _, purpose, tables in log:
+    for name, purpose, tables in log:
         event = plan[purpose].event
-        moved = 1 if purpose in (Survey.LOOK, Survey.HIGHER) else relation.multiplicity
+        if name is WorstMarginals:
+            assert event.k <= len(tables)
+            continue
+        moved = 1 if name is ThresholdedErrors else relation.multiplicity
         assert len(tables) * moved <= event.changes
     looks = [len(tables) for name, _, tables in log if name is ThresholdedErrors]
     assert max(looks) <= max(len(query.slots), len(query.higher))
@@ -137,16 +142,21 @@ def test_every_quantum_is_used_where_there_are_enough_tables():
 
 @pytest.mark.parametrize("shape", [(3, 4, 2, 5), (40, 50, 30)], ids=str)
 def test_round_by_round(shape):
-    """Columns, pairs, then looks and what they lead to; larger tables at the last look."""
+    """Columns, pairs, then looks and what they lead to; larger tables at the last look.
+
+    Of four columns with 120 cells the one table outside the workload is looked at as well.
+    """
     log, _, plan, _ = asked(shape, 2_000, Fraction(1, 50), order=3)
     names = [(name, purpose) for name, purpose, _ in log if "one-way" not in purpose]
     look, again = (ThresholdedErrors, Survey.LOOK), (Marginals, Survey.AGAIN)
     rounds = plan[Survey.LOOK].times
+    outside = list(zip((WorstMarginals, ThresholdedErrors), Interactions.purposes(4), strict=True))
     assert names == [
         (Marginals, Opening.PAIRS),
         *[look, again] * (rounds - 1),
         look,
         (ThresholdedErrors, Survey.HIGHER),
+        *(outside if len(shape) == 4 else ()),
         again,
     ]
     columns = [c for _, purpose, tables in log if "one-way" in purpose for c in tables]

@@ -15,6 +15,8 @@ PLANS = [
     ({"workload": "/etc/passwd"}, "not understood"),
     ({"workload": "../../x.json"}, "not understood"),
     ({"workload": "marginals:9"}, "marginals:9"),
+    ({"purpose": "model:nothing"}, "unknown column"),
+    ({"purpose": "regression:age"}, "write the formula as"),
     ({"rows": "many"}, "whole number"),
     ({"target": "1", "method": "gaussian"}, "does not forecast"),
     ({"delta": "1"}, "delta"),
@@ -56,6 +58,15 @@ def test_a_release_by_a_wished_error_spends_the_epsilon_of_its_plan(custodian):
     done = custodian.post("/tables/people/releases", **FAST, target="5", name="wished")
     assert str(done.url).endswith("/jobs/wished")
     assert custodian.site.jobs.all()[0].facts["choices"]["epsilon"] == FAST["epsilon"]
+
+
+def test_a_purpose_is_planned_for_and_kept(custodian):
+    put_table(custodian)
+    wish = {"epsilon": "1", "variations": "", "purpose": " model:age "}
+    shown = custodian.client.get("/tables/people/plan/forecast", params=wish).text
+    assert "For model:age: tables with age: " in shown
+    custodian.post("/tables/people/releases", **FAST, purpose="model:age")
+    assert custodian.site.jobs.all()[0].facts["choices"]["purpose"] == "model:age"
 
 
 def test_a_form_that_is_sent_twice_starts_one_release(custodian):

@@ -52,6 +52,8 @@ class Design:
     """How many codes of a column, the last, are no values in order: special ones, null; optional."""
     ordered: tuple[bool, ...] = ()
     """Whether neighbouring codes of a column are neighbouring values; may be left out."""
+    weight: int = 1
+    """What one whom the promise speaks of weighs among the rows; above 1 for families."""
     project: Projection | None = field(default=None, compare=False, repr=False)
     """Moves records that public rules forbid to the nearest that they allow; None without rules."""
 
@@ -104,7 +106,7 @@ class Design:
     @property
     def assumed_rows(self) -> int:
         """The declared number of rows, or the one that rules assume where it is private."""
-        return self.rows or _ASSUMED_ROWS
+        return self.rows or _ASSUMED_ROWS * self.weight
 
     def kappa(self, rho: Fraction) -> float:
         """κ = n·√(2ρ), by which public rules choose a number of rounds."""
@@ -198,10 +200,8 @@ class Method(ABC):
         """Raise `InputError` for what can only be judged once the noise is known; players must fit."""
         require_pair(*self.players(design, plan))
 
-    def errors(
-        self, design: Design, plan: Plan, rows: int, model: Model | None = None
-    ) -> Errors | None:
-        """Expected errors from the plan's noise, and from a released model; None if it cannot say."""
+    def errors(self, design: Design, plan: Plan, rows: int) -> Errors | None:
+        """Expected errors from the plan's noise; None if it cannot say."""
         return None
 
     def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> Theorem | None:

@@ -97,10 +97,10 @@ class GEMMethod(WarmMethod):
         """The selection against the network."""
         closure, picks = tuple(design.pair_weights), _planned_picks(plan)
         sigma = planned(plan, _ONE_WAY, Gaussian).sigma
-        first = Opening((Tier(_ONE_WAY, sigma, tuple(range(len(design.shape)))),))
+        first = Opening((Tier(_ONE_WAY, sigma, design.columns),))
         if closure:
             sigma_pairs = planned(plan, Opening.PAIRS, Gaussian).sigma
-            first = Opening(first.tiers, closure, sigma_pairs)
+            first = Opening(first.columns, (Tier(Opening.PAIRS, sigma_pairs, closure),))
         again = planned(plan, WorstAgain.AGAIN, Gaussian).sigma if picks else math.inf
         candidates = _candidates(design, again)
         query = WorstAgain(first, candidates, again, picks, self.rounds, _PENALTY)

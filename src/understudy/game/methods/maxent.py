@@ -8,28 +8,38 @@ there (`understudy.players.query.survey`). The data player fits weighted records
 One public rule divides ρ. Let J be the number of pairs, K their mean number of cells and σ the noise if
 all were measured with share 0.45. What a cell can tell is n/(Kσ): pairs get 0.45·min(1, 2n/(Kσ)), looks
 0.04, higher-order looks 0.01 where the workload has larger tables, measuring again 0.41 (in one round,
-or in two where most pairs are too large to be seen whole), and one-way
-tables the rest, divided between columns by (weight · values)^½ in steps of two. Where n is private the
+or in two where most pairs are too large to be seen whole), and one-way tables the rest, divided between
+columns by (weight · values)^½ in steps of two. Pairs share their part by weight^⅔, which makes the
+weighted error least, in steps of four: eight times the weight is half the noise. Where n is private the
 rule takes 20 000 for it.
+
+Pairs do not show a parity. So small tables outside the workload are looked at as well: those of up to
+256 cells of three of the 24 columns with fewest values, and of four of the 16 with fewest, whose pairs
+are all measured. Each number of columns gets 0.005 of ρ on top of the shares above, which then are
+shares of the sum: half for selecting four tables, half for asking how far these are off
+(`understudy.players.query.interactions`). `interactions = False` leaves it out.
 
 Wide tables. All pairs together cost √J, while what matters is mostly in about two pairs a column. Where
 there are more than 20 pairs a column and n/σ is below 60, the pairs are not all measured: after the
 one-way tables (share 0.25), four rounds each select the pairs that the model misses most by the
 exponential mechanism (0.10 in all), whose noise does not grow with J, and measure those (0.65), twice
-as many pairs in all as there are columns.
+as many pairs in all as there are columns. Pairs of eight times the weight of others are measured before
+(0.30, which the selected ones go without).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
+from itertools import combinations
+from typing import Any
 
-from understudy.game.forecast import Errors, Knowledge, expected, seen
+from understudy.game.forecast import Errors, Knowledge, expected
 from understudy.game.methods.base import Design, Forecast, Method
-from understudy.players.base import Clique, Model
+from understudy.players.base import Clique
 from understudy.players.data import Particles
-from understudy.players.query import Opening, Slot, Survey, Tier, WorstAgain
+from understudy.players.query import Interactions, Opening, Slot, Survey, Tier, WorstAgain
 from understudy.privacy.budget import split
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
 from understudy.privacy.questions import WorstMarginals
@@ -48,10 +58,18 @@ _BIG = 4.0
 _MERGED = (1.0, 0.125)
 # Tables of more columns that are looked at; more would drown each other's answers in noise.
 _MOST_HIGHER = 2_000
+# Looking outside the workload: the share of ρ, and of how many columns with fewest values, by the
+# number of columns of a table.
+_BEYOND = 0.005
+_COLUMNS = {3: 24, 4: 16}
+_SMALL, _SELECTED = 256, 4
 # Wide tables, chosen on generated ones of 60 and 90 columns; see the module.
 _WIDE, _HIDDEN = 20, 60.0
 _SHARES = {"one": 0.25, "select": 0.10, "worst": 0.65}
+_WANTED = {"pairs": 0.3, "worst": 0.35}
 _ROUNDS, _PICKS, _PENALTY = 4, 2, 0.5
+# n/σ of a pair from which on a fit has all of its work to do.
+_SEEN = 80.0
 # Cells of all pairs together, and of one: what is counted, kept and compared in memory.
 _MOST_CELLS = 200_000_000
 _MOST_TABLE = 20_000_000
@@ -67,6 +85,8 @@ class MaxEntMethod(Method):
     """Measurements that every adaptive round places."""
     pairs: int | None = None
     """At most this many pairs, those that most of the workload holds; None: all."""
+    interactions: bool = True
+    """Look for dependence of three and four columns that neither pairs nor the workload show."""
     name: str = "maxent"
 
     def check(self, design: Design) -> None:
@@ -99,24 +119,27 @@ class MaxEntMethod(Method):
             )
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
-        """All Gaussian, all fixed in advance."""
+        """Gaussian draws and selections, all fixed in advance."""
         closure = self._closure(design)
+        columns = _column_tiers(design)
         if not closure:
-            return _one_way_charges(design, rho)
+            return _tier_charges(design, rho, columns)
         if _wide(design, closure, rho):
-            return _wide_charges(design, rho)
+            return _wide_charges(design, rho, columns, _pair_tiers(design, closure)[:-1])
         part = self._split(design, rho, closure)
         rounds = self._rounds(design, closure, part["again"])
         again = part["again"] / rounds
         slots, higher = self._slots(design, closure, _sigma(again, self.quanta, design))
-        charges = [*_one_way_charges(design, part["one"])]
-        charges.append(Charge(Opening.PAIRS, design.gaussian(part["pairs"], len(closure))))
+        charges = [*_tier_charges(design, part["one"], columns)]
+        charges += _tier_charges(design, part["pairs"], _pair_tiers(design, closure))
         step = design.relation.marginal_l1()
         look = Gaussian.within(part["look"] / rounds, step=step, changes=len(slots))
         charges.append(Charge(Survey.LOOK, look, rounds))
         if higher:
             event = Gaussian.within(part["higher"], step=step, changes=len(higher))
             charges.append(Charge(Survey.HIGHER, event))
+        for order, candidates in self._beyond(design, closure).items():
+            charges += _beyond_charges(design, part[f"beyond {order}"], order, len(candidates))
         charges.append(Charge(Survey.AGAIN, design.gaussian(again, self.quanta), rounds))
         return tuple(charges)
 
@@ -126,19 +149,25 @@ class MaxEntMethod(Method):
         """The survey, or selections, against weighted records; columns alone without pairs."""
         closure, sigma = self._closure(design), _sigmas(plan)
         data = Particles(self.records)
-        tiers = tuple(
-            Tier(purpose, sigma[purpose], columns) for purpose, columns, _ in _tiers(design)
+        columns, pairs = (
+            tuple(
+                Tier(tier.purpose, sigma[tier.purpose], tier.cliques)
+                for tier in tiers
+                if tier.purpose in sigma
+            )
+            for tiers in (_column_tiers(design), _pair_tiers(design, closure))
         )
+        first = Opening(columns, pairs)
         if not closure:
-            return Opening(tiers), data
+            return first, data
         if WorstAgain.SELECT in plan:
             charge = plan[WorstAgain.SELECT]
             assert isinstance(charge.event, Selection)
             worst, picks = sigma[WorstAgain.AGAIN], charge.event.k
-            return WorstAgain(Opening(tiers), closure, worst, picks, charge.times, _PENALTY), data
+            return WorstAgain(first, closure, worst, picks, charge.times, _PENALTY), data
         slots, higher = self._slots(design, closure, sigma[Survey.AGAIN])
         survey = Survey(
-            Opening(tiers, closure, sigma[Opening.PAIRS]),
+            first,
             slots,
             sigma[Survey.LOOK],
             higher,
@@ -147,6 +176,15 @@ class MaxEntMethod(Method):
             sigma[Survey.AGAIN],
             _column_weights(design),
             plan[Survey.AGAIN].times,
+            tuple(
+                Interactions(
+                    order,
+                    candidates,
+                    min(_SELECTED, len(candidates)),
+                    sigma[Interactions.purposes(order)[1]],
+                )
+                for order, candidates in self._beyond(design, closure).items()
+            ),
         )
         return survey, data
 
@@ -154,7 +192,6 @@ class MaxEntMethod(Method):
         """Counting pairs, drawing their noise and fitting the records."""
         closure = self._closure(design)
         d, many = len(design.shape), design.cells(closure)
-        blocks = len(closure) + d
         records = Particles(self.records).size(rows, d)
         merged, pairs = "", "1 pair" if len(closure) == 1 else f"{len(closure)} pairs"
         measured = f"all {d} columns and {pairs} are measured"
@@ -167,41 +204,68 @@ class MaxEntMethod(Method):
         return Forecast(
             _sigmas(plan),
             f"{measured}{merged}; the rest is inferred",
-            2.5e8 + 40.0 * rows * d + 12.0 * records * d + 60.0 * many,
-            2.5 + 1e-8 * rows * blocks + 6e-8 * records * blocks + 1.5e-5 * min(many, 2_000_000),
+            2e8 + 20.0 * rows * d + 8.0 * records * d + 20.0 * many,
+            self._seconds(design, plan, rows, records),
             self.errors(design, plan, rows),
         )
 
-    def errors(self, design: Design, plan: Plan, rows: int, model: Model | None = None) -> Errors:
-        """Expected errors from the plan's noise; with a released model, from what it shows as well."""
+    def _seconds(self, design: Design, plan: Plan, rows: int, records: int) -> float:
+        """CPU seconds, imports included; coefficients from generated tables (docs/benchmarks.md).
+
+        Pairs that noise hides are not fitted: `seen` is how much of the fit there will be to do. Of
+        many records, half may have to be moved, over every value of every pair.
+        """
+        closure = self._closure(design)
+        if not closure:
+            return 1.5 + 1e-7 * rows * len(design.shape)
+        sigma = next(iter(self._knowledge(design, plan).pairs.values()))
+        seen = min(1.0, rows / (_SEEN * sigma))
+        values = sum(design.shape[i] + design.shape[j] for i, j in closure)
+        moved = max(20_000.0, min(records / 2, 3e9 / values)) * min(values, 400_000)
+        fitted = 3e-8 * records * len(closure) + 1.6e-9 * moved
+        cells = min(design.cells(closure), 10_000_000)
+        return 1.5 + 5e-8 * rows * len(closure) + 1.5e-6 * cells + seen * fitted
+
+    def errors(self, design: Design, plan: Plan, rows: int) -> Errors:
+        """Expected errors from the plan's noise."""
         knowledge = self._knowledge(design, plan)
-        released = None
-        if model is not None:
-            released = seen(design.shape, model, tuple(knowledge.pairs), rows)
-        return expected(design.shape, design.cliques, design.weights, rows, knowledge, released)
+        return expected(design.shape, design.cliques, design.weights, rows, knowledge)
+
+    def describe(self) -> dict[str, Any]:
+        """Name and settings; `interactions` only where it is on, for earlier versions had none."""
+        described = asdict(self)
+        if not self.interactions:
+            del described["interactions"]
+        return described
 
     def _closure(self, design: Design) -> tuple[Clique, ...]:
         """Pairs inside cliques of the workload, or the most wanted of them."""
         return tuple(sorted(_most_wanted(design.pair_weights)[: self.pairs]))
 
     def _knowledge(self, design: Design, plan: Plan) -> Knowledge:
-        """Deviations of columns and pairs; units are thought of as spread over all pairs."""
+        """Deviations of columns and pairs; units are thought of as spread over pairs by weight."""
         closure, sigma = self._closure(design), _sigmas(plan)
         columns = [math.inf] * len(design.shape)
-        for purpose, positions, _ in _tiers(design):
-            for i in positions:
-                columns[i] = sigma[purpose]
+        for tier in _column_tiers(design):
+            for (i,) in tier.cliques:
+                columns[i] = sigma[tier.purpose]
         if not closure:
             return Knowledge(tuple(columns), {})
         if WorstAgain.SELECT in plan:
-            precision = _picked(plan) / len(closure) * sigma[WorstAgain.AGAIN] ** -2
+            spread = _picked(plan) * sigma[WorstAgain.AGAIN] ** -2
         else:
-            again = self.quanta * plan[Survey.AGAIN].times / len(closure)
-            precision = sigma[Opening.PAIRS] ** -2 + again * sigma[Survey.AGAIN] ** -2
+            spread = self.quanta * plan[Survey.AGAIN].times * sigma[Survey.AGAIN] ** -2
+        weights = design.pair_weights
+        total = sum(weights[pair] for pair in closure)
+        precision = {pair: spread * weights[pair] / total for pair in closure}
+        for tier in _pair_tiers(design, closure):
+            for pair in tier.cliques:
+                precision[pair] += sigma.get(tier.purpose, math.inf) ** -2
         for i, own in enumerate(columns):  # whole pairs tell of their columns as well
-            others = sum(1 / design.shape[sum(p) - i] for p in closure if i in p)
-            columns[i] = math.sqrt(1 / (own**-2 + precision * others))
-        return Knowledge(tuple(columns), dict.fromkeys(closure, math.sqrt(1 / precision)))
+            others = sum(p / design.shape[sum(at) - i] for at, p in precision.items() if i in at)
+            columns[i] = math.sqrt(1 / (own**-2 + others))
+        pairs = {pair: math.sqrt(1 / each) for pair, each in precision.items()}
+        return Knowledge(tuple(columns), pairs)
 
     def _fitting(self, design: Design, sizes: dict[Clique, int]) -> int:
         """How many pairs fit, taken in the order in which they would be kept."""
@@ -216,14 +280,32 @@ class MaxEntMethod(Method):
     def _split(
         self, design: Design, rho: Fraction, closure: tuple[Clique, ...]
     ) -> dict[str, Fraction]:
-        rows = design.rows or _ROWS
+        rows = design.rows or _ROWS * design.weight
         mean = design.cells(closure) / len(closure)
         sigma = _sigma(rho * Fraction(_PAIRS), len(closure), design)
         pairs = round(_PAIRS * min(1.0, _LEARNABLE * rows / (mean * sigma)), 6)
         higher = _HIGHER if any(len(clique) > 2 for clique in design.cliques) else 0.0
         one = 1 - pairs - _LOOK - higher - _AGAIN
         shares = {"one": one, "pairs": max(pairs, 1e-6), "look": _LOOK, "again": _AGAIN}
-        return split(rho, {**shares, "higher": higher} if higher else shares)
+        if higher:
+            shares["higher"] = higher
+        return split(rho, shares | {f"beyond {k}": _BEYOND for k in self._beyond(design, closure)})
+
+    def _beyond(self, design: Design, closure: tuple[Clique, ...]) -> dict[int, tuple[Clique, ...]]:
+        """Small tables outside the workload whose pairs are all measured, by the number of columns."""
+        if not self.interactions:
+            return {}
+        known, workload = set(closure), set(design.cliques)
+        held = sorted({i for pair in closure for i in pair}, key=lambda i: (design.shape[i], i))
+        found: dict[int, tuple[Clique, ...]] = {}
+        for order, most in _COLUMNS.items():
+            candidates = [c for c in combinations(sorted(held[:most]), order) if c not in workload]
+            found[order] = tuple(
+                clique
+                for clique, size in zip(candidates, sizes_of(design.shape, candidates), strict=True)
+                if size <= _SMALL and all(pair in known for pair in combinations(clique, 2))
+            )
+        return {order: candidates for order, candidates in found.items() if candidates}
 
     def _rounds(self, design: Design, closure: tuple[Clique, ...], rho: Fraction) -> int:
         """Two rounds of looking where most pairs are too large to be seen whole, otherwise one."""
@@ -234,7 +316,7 @@ class MaxEntMethod(Method):
     def _slots(
         self, design: Design, closure: tuple[Clique, ...], sigma: float
     ) -> tuple[tuple[Slot, ...], tuple[Slot, ...]]:
-        per_cell = (design.rows or _ROWS) / sigma
+        per_cell = (design.rows or _ROWS * design.weight) / sigma
         wanted = design.pair_weights
         slots: list[Slot] = []
         for pair, size in zip(closure, sizes_of(design.shape, closure), strict=True):
@@ -248,18 +330,35 @@ class MaxEntMethod(Method):
             if len(clique) > 2 and size <= _MOST_TABLE:
                 larger[clique] = larger.get(clique, 0.0) + weight
         most = _most_wanted(larger)[:_MOST_HIGHER]
-        return tuple(slots), tuple(Slot(clique, 1.0, larger[clique]) for clique in sorted(most))
+        # What pairs do not explain is worth as much as the heaviest of them.
+        worth = {c: max(wanted[pair] for pair in combinations(c, 2)) for c in most}
+        return tuple(slots), tuple(Slot(clique, 1.0, worth[clique]) for clique in sorted(most))
+
+
+def _beyond_charges(
+    design: Design, rho: Fraction, order: int, candidates: int
+) -> tuple[Charge, Charge]:
+    select, look = Interactions.purposes(order)
+    picks = min(_SELECTED, candidates)
+    selection = Selection.within(
+        rho / 2, sensitivity=WorstMarginals.sensitivity(design.relation), k=picks
+    )
+    errors = Gaussian.within(rho / 2, step=design.relation.marginal_l1(), changes=picks)
+    return Charge(select, selection), Charge(look, errors)
 
 
 def _wide(design: Design, closure: tuple[Clique, ...], rho: Fraction) -> bool:
     """Whether so many pairs share ρ that each would be hidden by noise; a public rule."""
     sigma = _sigma(rho * Fraction(_PAIRS), len(closure), design)
     many = len(closure) > _WIDE * len(design.shape)
-    return many and (design.rows or _ROWS) < _HIDDEN * sigma
+    return many and (design.rows or _ROWS * design.weight) < _HIDDEN * sigma
 
 
-def _wide_charges(design: Design, rho: Fraction) -> tuple[Charge, ...]:
-    part = split(rho, _SHARES)
+def _wide_charges(
+    design: Design, rho: Fraction, columns: list[_Tables], pairs: list[_Tables]
+) -> tuple[Charge, ...]:
+    """Columns, the pairs that weigh more than others, and the pairs that are selected."""
+    part = split(rho, {**_SHARES, **_WANTED} if pairs else _SHARES)
     picks = math.ceil(_PICKS * len(design.shape) / _ROUNDS)
     selection = Selection.within(
         part["select"] / _ROUNDS,
@@ -267,7 +366,8 @@ def _wide_charges(design: Design, rho: Fraction) -> tuple[Charge, ...]:
         k=picks,
     )
     return (
-        *_one_way_charges(design, part["one"]),
+        *_tier_charges(design, part["one"], columns),
+        *(_tier_charges(design, part["pairs"], pairs) if pairs else ()),
         Charge(WorstAgain.SELECT, selection, _ROUNDS),
         Charge(WorstAgain.AGAIN, design.gaussian(part["worst"] / _ROUNDS, picks), _ROUNDS),
     )
@@ -294,30 +394,52 @@ def _column_weights(design: Design) -> tuple[float, ...]:
     return tuple(max(w, least) for w in weights)
 
 
-def _tiers(design: Design) -> list[tuple[str, tuple[int, ...], int]]:
-    """Columns by precision, in steps of two: (purpose, columns, step)."""
-    pairs = zip(_column_weights(design), design.shape, strict=True)
-    steps = [round(math.log2(weight * size) / 2) for weight, size in pairs]
-    most = max(steps)
-    tiers: dict[int, list[int]] = {}
-    for i, step in enumerate(steps):
-        tiers.setdefault(max(step, most - 3), []).append(i)
-    names = (
-        [ONE_WAY] if len(tiers) == 1 else [f"{ONE_WAY}, tier {k + 1}" for k in range(len(tiers))]
-    )
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """Tables that are measured with one noise level; `precision` relative to that of other tiers."""
+
+    purpose: str
+    cliques: tuple[Clique, ...]
+    precision: int
+
+
+def _column_tiers(design: Design) -> list[_Tables]:
+    """Columns by precision, in steps of two: (weight · values)^½."""
+    weighed = zip(_column_weights(design), design.shape, strict=True)
+    steps = [round(math.log2(weight * size) / 2) for weight, size in weighed]
+    return _tiers(ONE_WAY, dict(zip(design.columns, steps, strict=True)), 2)
+
+
+def _pair_tiers(design: Design, closure: tuple[Clique, ...]) -> list[_Tables]:
+    """Pairs by precision, in steps of four: weight^⅔, which makes the weighted error least."""
+    weights = design.pair_weights
+    least = min((weights[pair] for pair in closure), default=1.0)
+    steps = {pair: int(math.log2(weights[pair] / least) / 3) for pair in closure}
+    return _tiers(Opening.PAIRS, steps, 4)
+
+
+def _tiers(name: str, steps: dict[Clique, int], base: int) -> list[_Tables]:
+    """The most precise first, and none more than three steps behind it."""
+    most = max(steps.values(), default=0)
+    tiers: dict[int, list[Clique]] = {}
+    for clique, step in steps.items():
+        tiers.setdefault(max(step, most - 3), []).append(clique)
     return [
-        (name, tuple(tiers[step]), step - min(tiers))
-        for name, step in zip(names, sorted(tiers, reverse=True), strict=True)
+        _Tables(
+            name if len(tiers) == 1 else f"{name}, tier {number}",
+            tuple(tiers[step]),
+            base ** (step - min(tiers)),
+        )
+        for number, step in enumerate(sorted(tiers, reverse=True), 1)
     ]
 
 
-def _one_way_charges(design: Design, rho: Fraction) -> tuple[Charge, ...]:
-    tiers = _tiers(design)
-    shares = {purpose: Fraction(len(columns) * 2**step) for purpose, columns, step in tiers}
+def _tier_charges(design: Design, rho: Fraction, tiers: list[_Tables]) -> tuple[Charge, ...]:
+    shares = {tier.purpose: Fraction(len(tier.cliques) * tier.precision) for tier in tiers}
     part = split(rho, shares)
     return tuple(
-        Charge(purpose, design.gaussian(part[purpose], len(columns)))
-        for purpose, columns, _ in tiers
+        Charge(tier.purpose, design.gaussian(part[tier.purpose], len(tier.cliques)))
+        for tier in tiers
     )
 
 

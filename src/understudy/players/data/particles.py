@@ -23,8 +23,8 @@ _ENTRIES = 200_000_000
 class Particles(DataPlayer[State]):
     """Regularised maximum entropy (`understudy.models.fitting`) on at most `records` records.
 
-    While the game goes on a quarter as many are used. Deterministic given the answers and the key that
-    the first round draws.
+    While the game goes on, a model a quarter as large says where to measure.
+    Deterministic given the answers and the key that the first round draws.
     """
 
     records: int = 200_000
@@ -44,7 +44,8 @@ class Particles(DataPlayer[State]):
         if all(len(m.clique) < 2 for m in measured):
             return independent(problem.shape, measured, problem.rows)
         records = self.size(problem.rows, len(problem.shape)) // 4
-        return self._fit(problem, measured, key, records, self.sweeps // 2 + 1)
+        effort = Effort(records, self.tree_cells // 4, sweeps=self.sweeps // 2 + 1)
+        return self._fit(problem, measured, key, effort)
 
     def respond(
         self, problem: Problem, state: State, answers: Answers, rng: np.random.Generator
@@ -57,7 +58,8 @@ class Particles(DataPlayer[State]):
         """The final fit, with all records."""
         measured, key = state
         size = self.size(problem.rows, len(problem.shape))
-        fitted = self._fit(problem, measured, key, size, self.sweeps)
+        effort = Effort(size, self.tree_cells, sweeps=self.sweeps)
+        fitted = self._fit(problem, measured, key, effort)
         assert fitted.model is not None
         return fitted.model
 
@@ -66,9 +68,8 @@ class Particles(DataPlayer[State]):
         return max(_LEAST, min(self.records, 8 * rows, _ENTRIES // max(columns, 1)))
 
     def _fit(
-        self, problem: Problem, measured: tuple[Measured, ...], key: int, records: int, sweeps: int
+        self, problem: Problem, measured: tuple[Measured, ...], key: int, effort: Effort
     ) -> Fitted:
-        effort = Effort(records, self.tree_cells, sweeps=sweeps)
         rng = np.random.default_rng(key)
         return fit(
             problem.shape, measured, problem.rows, effort, rng, problem.cliques, problem.project

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from understudy.players.query.critic import CriticSteps
     from understudy.players.query.fixed import FixedMarginals, InTurn, Together
     from understudy.players.query.graph import DegreesAndBlocks
+    from understudy.players.query.interactions import Interactions
     from understudy.players.query.picking import (
         CellPicker,
         ExponentialMechanism,
@@ -29,6 +30,7 @@ __all__ = [
     "ExponentialMechanism",
     "FixedMarginals",
     "InTurn",
+    "Interactions",
     "LogisticCritics",
     "NoisyVertex",
     "Opening",
@@ -55,6 +57,7 @@ __getattr__ = lazily(
         "ExponentialMechanism": "picking",
         "FixedMarginals": "fixed",
         "InTurn": "fixed",
+        "Interactions": "interactions",
         "LogisticCritics": "querygan",
         "NoisyVertex": "picking",
         "Opening": "survey",

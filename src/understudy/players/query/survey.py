@@ -6,9 +6,10 @@ merged where they do not. What further rounds do is one of two:
 
 *Survey* (`maxent`). A round *looks* (`ThresholdedErrors`: how many rows each table is off beyond what a
 measurement could correct) and then spends a fixed number of equal *units of precision* where they
-promise most: on pairs at several resolutions, on larger tables of the workload that pairs do not
-explain, or on columns. A table that is given k units is measured k times; so the adaptive choice is
-between draws of one fixed event, and the plan is accounted for exactly before anything is read.
+promise most: on pairs at several resolutions, on larger tables that pairs do not explain, inside the
+workload or outside it (`interactions`), or on columns. A table that is given k units is measured k
+times; so the adaptive choice is between draws of one fixed event, and the plan is accounted for exactly
+before anything is read.
 
 *WorstAgain* (`gem`). A candidate's score is ‖c − n·p‖₁ − Σ_cells min(penalty·σ, n·p), p the data
 player's table: its error, less what noise would put in its place on cells that hold rows. The
@@ -21,7 +22,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -31,10 +31,11 @@ from understudy.models.margins import deconvolve
 from understudy.models.measured import Labels, merge, pair_labels
 from understudy.players.base import Answers, Clique, Kind, Measured, Problem, View
 from understudy.players.query.fixed import measure
+from understudy.players.query.interactions import Interactions, beyond, clear
 from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Marginals, ThresholdedErrors, WorstMarginals
-from understudy.queries import sizes
+from understudy.queries import cells, sizes
 
 __all__ = ["Opening", "Slot", "Survey", "Tier", "WorstAgain"]
 
@@ -50,19 +51,15 @@ little can be seen; beyond 0.3σ where the fit can pool many visible cells."""
 _AGAIN = 0.5
 """The k-th unit of precision on one table of several columns is worth 0.5/k^1.5 of the first."""
 _ONE_WAY = 0.5
-_CLEAR = 4.0
-"""Tables of three and more columns count where their excess is clear of its noise, in deviations,"""
-_MATTERS = 0.05
-"""and where it is this share of the rows beyond that of their pairs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Columns measured with one noise level in round 0."""
+    """Tables measured with one noise level, all columns or all pairs."""
 
     purpose: str
     sigma: float
-    columns: tuple[int, ...]
+    cliques: tuple[Clique, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +79,18 @@ class Slot:
 class Opening:
     """Every column, then every pair; whole, or with values merged as the noise demands."""
 
-    tiers: tuple[Tier, ...]
-    pairs: tuple[Clique, ...] = ()
-    sigma_pairs: float = 1.0
+    columns: tuple[Tier, ...]
+    pairs: tuple[Tier, ...] = ()
 
     PAIRS = "pairs"
 
     gives = frozenset({Kind.TABLE, Kind.COARSENED})
     needs = ()
+
+    @property
+    def every_pair(self) -> tuple[Clique, ...]:
+        """The pairs of all tiers."""
+        return tuple(pair for tier in self.pairs for pair in tier.cliques)
 
     @property
     def rounds(self) -> int:
@@ -101,21 +102,22 @@ class Opening:
         if round == 0:
             return tuple(
                 answer
-                for tier in self.tiers
-                for answer in measure(
-                    gate, tier.purpose, tuple((i,) for i in tier.columns), tier.sigma
-                )
+                for tier in self.columns
+                for answer in measure(gate, tier.purpose, tier.cliques, tier.sigma)
             )
-        per_cell = problem.rows / self.sigma_pairs
         shares = view.marginals(problem.columns)
-        asked: list[tuple[Clique, Merged, int]] = []
-        for pair, size in zip(self.pairs, sizes(problem.shape, self.pairs), strict=True):
-            labels = None
-            if size > _WHOLE * per_cell:
-                own = tuple(shares[i] for i in pair)
-                labels = pair_labels(own, max(4.0, _COARSE * per_cell))
-            asked.append((pair, labels, 1))
-        return _measured(gate, self.PAIRS, asked, self.sigma_pairs)
+        answers: list[Measured] = []
+        for tier in self.pairs:
+            per_cell = problem.rows / tier.sigma
+            asked: list[tuple[Clique, Merged, int]] = []
+            for pair, size in zip(tier.cliques, sizes(problem.shape, tier.cliques), strict=True):
+                labels = None
+                if size > _WHOLE * per_cell:
+                    own = tuple(shares[i] for i in pair)
+                    labels = pair_labels(own, max(4.0, _COARSE * per_cell))
+                asked.append((pair, labels, 1))
+            answers += _measured(gate, tier.purpose, asked, tier.sigma)
+        return tuple(answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +171,8 @@ class Survey:
     """Weight of each column: how much of the workload holds it."""
     again: int = 2
     """Rounds of looking and measuring again."""
+    interactions: tuple[Interactions, ...] = ()
+    """What is looked for outside the workload, in the last round; fewer columns first."""
 
     LOOK = "look for excess"
     HIGHER = "look for excess beyond pairs"
@@ -200,18 +204,41 @@ class Survey:
         options = [
             _Option(clique, tables[number][1], value) for clique, (value, number) in chosen.items()
         ]
-        if last and self.higher:
-            found, seen = self._errors(problem, gate, view, shares, self.HIGHER, self.higher)
+        if last:
             off: dict[Clique, float] = {}
             for number, (slot, _) in enumerate(tables):
                 off[slot.clique] = max(off.get(slot.clique, 0.0), float(worth[number]))
-            for (slot, labels), value in zip(found, seen, strict=True):
-                # What its pairs are off by will be corrected by measuring them.
-                beyond = float(value) - sum(off.get(p, 0.0) for p in combinations(slot.clique, 2))
-                if beyond > max(_CLEAR * self.sigma_higher, _MATTERS * problem.rows):
-                    options.append(_Option(slot.clique, labels, slot.weight * beyond))
+            options += self._larger_options(problem, gate, view, shares, off)
         options += self._column_options(problem, view, shares)
         return self._spend(gate, options)
+
+    def _larger_options(
+        self,
+        problem: Problem,
+        gate: Gate,
+        view: View,
+        shares: Sequence[Table],
+        known: dict[Clique, float],
+    ) -> list[_Option]:
+        """Tables of three and more columns that show more than their parts, `known` to be off."""
+        options: list[_Option] = []
+        off = dict(known)
+        if self.higher:
+            found, seen = self._errors(problem, gate, view, shares, self.HIGHER, self.higher)
+            for (slot, labels), value in zip(found, seen, strict=True):
+                excess = beyond(slot.clique, float(value), off)
+                if clear(excess, self.sigma_higher, problem.rows):
+                    options.append(_Option(slot.clique, labels, slot.weight * excess))
+                    off[slot.clique] = excess
+        for look in self.interactions:
+            shown = look.find(problem, gate, view, self.sigma_again, off)
+            for clique, excess in shown.items():
+                # Once is nearly enough: what is left then is noise, far below what was found.
+                noise = _DENSE * self.sigma_again * cells(problem.shape, clique)
+                taken = [noise * (k**-0.5 - (k + 1) ** -0.5) for k in range(1, self.units)]
+                options.append(_Option(clique, None, excess, tuple(taken)))
+            off |= shown
+        return options
 
     def _errors(
         self,
@@ -312,6 +339,7 @@ def _measured(
             np.mean([next(noisy) for _ in range(times)], axis=0),
             sigma / times**0.5,
             labels,
+            times,
         )
         for clique, labels, times in asked
     )

@@ -45,6 +45,7 @@ class PlanForm(BaseModel, frozen=True):
     of: str = "worst"
     delta: str = "1e-9"
     workload: str = "marginals:2"
+    purpose: str = ""
     method: str = "auto"
     rows: str = ""
     size: str = ""
@@ -64,6 +65,7 @@ class PlanForm(BaseModel, frozen=True):
         chosen: dict[str, Any] = {
             "delta": plain_number(self.delta, "δ"),
             "workload": self.workload,
+            "purpose": self.purpose.strip() or None,
             "method": self.method,
             "variations": bool(self.variations),
             "neighbours": str(account.dataset.relation) if account else "add-remove",

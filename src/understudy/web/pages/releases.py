@@ -21,13 +21,12 @@ from starlette.responses import (
 
 from understudy.errors import BundleError, InputError, UnderstudyError
 from understudy.releases import Answer, Release
-from understudy.releases.bundle import SIGNATURE, read_manifest
+from understudy.releases.bundle import read_manifest
 from understudy.releases.verify import Verification
-from understudy.report import NAME as REPORT
 from understudy.report.words import promise
 from understudy.web.errors import Missing, status_of
 from understudy.web.guard import session_of, wants_page
-from understudy.web.imports import PARTS, TARGET
+from understudy.web.imports import EVERY, PARTS, TARGET
 from understudy.web.pages.audits import audits_of
 from understudy.web.pages.tables import whole
 from understudy.web.site import Here, Site
@@ -69,7 +68,9 @@ def show_release(request: Request, site: Here, identity: str, q: str = "") -> Re
         "promise": promise(release),
         "verdict": judged,
         "example": question,
-        "parts": PARTS,
+        "parts": [
+            name for name in EVERY if (site.workspace.path("releases", identity) / name).is_file()
+        ],
         "audits": audits_of(site, identity),
     }
     status = 422 if problem else 200
@@ -112,7 +113,7 @@ def _drawn(release: Release, answer: Answer) -> dict[str, Any]:
         "certified": answer.certified,
         "confidence": answer.confidence,
         "by": answer.by,
-        "rows": round(answer.estimate * release.rows_estimate),
+        "rows": round(answer.estimate * release.number),
         "left": left,
         "right": right,
         "from": at(low),
@@ -180,7 +181,7 @@ def _streamed(parts: Iterator[bytes], kind: str, name: str) -> Response:
 async def download(site: Here, identity: str, name: str) -> Response:
     """One file of the bundle."""
     folder = site.workspace.path("releases", identity)
-    if name not in PARTS or not (folder / name).is_file():
+    if name not in EVERY or not (folder / name).is_file():
         raise Missing(f"a release holds {', '.join(PARTS)}; there is no such file among them")
     return FileResponse(folder / name, headers=_saved_as(f"{identity}-{name}"))
 
@@ -215,7 +216,7 @@ class _Pipe(io.RawIOBase):
 def _zipped(folder: Path, named: str) -> Iterator[bytes]:
     pipe = _Pipe()
     with zipfile.ZipFile(pipe, "w", zipfile.ZIP_STORED) as archive:
-        for name in (*PARTS, SIGNATURE, REPORT):
+        for name in EVERY:
             if not (folder / name).is_file():
                 continue
             with (folder / name).open("rb") as source, archive.open(f"{named}/{name}", "w") as into:

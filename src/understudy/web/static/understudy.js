@@ -63,7 +63,7 @@ if (plan) {
     soon(false);
   });
   text.addEventListener("change", () => { nearest(); target.value = ""; soon(false); });
-  for (const name of ["workload", "method", "rows", "delta", "variations"]) {
+  for (const name of ["workload", "purpose", "method", "rows", "delta", "variations"]) {
     find("#" + name).addEventListener("change", () => soon(target.value.trim() !== ""));
   }
   find("#find").addEventListener("click", (event) => {

@@ -1,0 +1,769 @@
+"""How often intervals of `estimate` hold the truth: whole releases of samples from known populations.
+
+`python -m bench coverage FILE [--adult CSV] [--minutes 60] [--repetitions 200] [--keep FOLDER]`
+`python -m bench coverage FILE --report`
+
+Every repetition draws n rows from a population, releases them with real noise, and asks for each
+statistic with both targets. The truth of a population is computed on all of its rows, of which samples
+are drawn with replacement, so it is exact. A line of JSON is appended to FILE for each release: a run
+that was interrupted goes on, and every combination of population, n and ε gets the same number of
+repetitions, one after the other. `--report` prints the tables of docs/estimate.md from FILE. Releases
+that are kept are read again: with another FILE and `--kept-only`, what was released is judged anew.
+
+Four populations of 14 columns are generated: a Gaussian copula, latent classes, a Bayesian network with
+skewed tables, and numbers that people round, whose bins are found privately. None was used to choose a
+constant of the estimator. Of latent classes and rounded numbers the number of rows is private.
+`--adult` adds the rows of a CSV file of the UCI's Adult as a fifth. In the generated ones `free_a` and
+`free_b` are independent of everything, and of `e1`, `e2`, `e3` pairs show nothing, but all three
+together a strong dependence (parity).
+
+*Naive* is what people do: the synthetic rows taken as data, with the textbook's interval.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import csv
+from scipy.stats import chi2_contingency
+
+import understudy as us
+from understudy.schema import Schema
+
+Array = NDArray[Any]
+Data = Mapping[str, Array]
+ROWS = (2_000, 20_000)
+EPSILONS = ("0.1", "0.5", "1")
+SIZE = 400_000
+Z = 1.959963984540054
+KINDS = (
+    *("share of 1", "share of 2", "share of 3", "mean", "group mean", "difference", "median"),
+    *("correlation", "odds ratio", "ols", "logit", "gini", "parity"),
+)
+
+
+# -- statistics ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A statistic: what it is called, how `estimate` is asked for it, and what it is on plain rows.
+
+    `plain` gives (value, half width of the textbook's 95 % interval), for each number that is asked
+    for; in logarithms where `log` is set. `picked` says which of several estimates are meant.
+    """
+
+    kind: str
+    text: str
+    plain: Callable[[Data], list[tuple[float, float]]]
+    picked: tuple[int, ...] = (0,)
+    log: bool = False
+
+
+def _named(column: str) -> str:
+    """A name as questions write it."""
+    return column if column.isidentifier() else f'"{column}"'
+
+
+def _of(values: float, influence: Array) -> tuple[float, float]:
+    return float(values), float(Z * influence.std() / math.sqrt(influence.size))
+
+
+def share(kind: str, text: str, *equal: tuple[str, str]) -> Asked:
+    """Of rows with these values."""
+
+    def plain(data: Data) -> list[tuple[float, float]]:
+        held = np.logical_and.reduce([data[name] == value for name, value in equal])
+        return [_of(held.mean(), held.astype(float))]
+
+    return Asked(kind, text, plain)
+
+
+def mean(column: str) -> Asked:
+    """Of a number."""
+    return Asked(
+        "mean", f"mean({_named(column)})", lambda data: [_of(data[column].mean(), data[column])]
+    )
+
+
+def _within(x: Array, held: Array) -> tuple[float, Array]:
+    part = held.mean()
+    value = x[held].mean() if part else math.nan
+    return value, np.where(held, x - value, 0.0) / part if part else np.full(x.size, math.nan)
+
+
+def group_mean(column: str, group: str, value: str) -> Asked:
+    """Of a number, where a column has a value."""
+    return Asked(
+        "group mean",
+        f"mean({_named(column)}) where {group} = '{value}'",
+        lambda data: [_of(*_within(data[column], data[group] == value))],
+    )
+
+
+def difference(column: str, group: str, first: str, second: str) -> Asked:
+    """Of the means of two groups."""
+
+    def plain(data: Data) -> list[tuple[float, float]]:
+        one, two = (_within(data[column], data[group] == value) for value in (first, second))
+        return [_of(two[0] - one[0], two[1] - one[1])]
+
+    return Asked("difference", f"difference(mean({_named(column)}) by {group})", plain)
+
+
+def median(column: str) -> Asked:
+    """Of a number; the interval is that of the order statistics."""
+
+    def plain(data: Data) -> list[tuple[float, float]]:
+        x = np.sort(data[column])
+        off = Z * math.sqrt(x.size) / 2
+        low, high = (int(np.clip(x.size / 2 + way * off, 0, x.size - 1)) for way in (-1, 1))
+        middle = float(np.median(x))
+        return [(middle, max(x[high] - middle, middle - x[low]))]
+
+    return Asked("median", f"median({_named(column)})", plain)
+
+
+def correlation(one: str, other: str) -> Asked:
+    """Of two numbers."""
+
+    def plain(data: Data) -> list[tuple[float, float]]:
+        x, y = ((data[name] - data[name].mean()) / data[name].std() for name in (one, other))
+        r = (x * y).mean()
+        return [_of(r, x * y - r * (x**2 + y**2) / 2)]
+
+    return Asked("correlation", f"correlation({_named(one)}, {_named(other)})", plain)
+
+
+def odds(one: tuple[str, str], other: tuple[str, str]) -> Asked:
+    """The odds ratio of two conditions."""
+
+    def plain(data: Data) -> list[tuple[float, float]]:
+        a, b = data[one[0]] == one[1], data[other[0]] == other[1]
+        counts = np.array([(x & y).sum() for x in (a, ~a) for y in (b, ~b)], float)
+        counts = np.maximum(counts, 0.5)
+        value = math.log(counts[0] * counts[3] / (counts[1] * counts[2]))
+        return [(value, Z * math.sqrt((1 / counts).sum()))]
+
+    text = f"odds({one[0]} = '{one[1]}', {other[0]} = '{other[1]}')"
+    return Asked("odds ratio", text, plain, log=True)
+
+
+def _design(data: Data, number: str, category: str, base: str) -> tuple[Array, int]:
+    """Intercept, a number, and a column for each value but the base."""
+    x, values = data[number], sorted(set(np.unique(data[category])) - {base})
+    parts = [np.ones(x.size), x, *((data[category] == value).astype(float) for value in values)]
+    return np.column_stack(parts), len(values)
+
+
+def ols(outcome: str, number: str, category: str, base: str) -> Asked:
+    """The coefficients of a number and of the first value after the base."""
+
+    def plain(data: Data) -> list[tuple[float, float]]:
+        design, _ = _design(data, number, category, base)
+        gram = np.linalg.pinv(design.T @ design / len(design))
+        beta = gram @ (design.T @ data[outcome]) / len(design)
+        influence = (design * (data[outcome] - design @ beta)[:, None]) @ gram
+        return [_of(beta[k], influence[:, k]) for k in (1, 2)]
+
+    text = f"ols({outcome} ~ {_named(number)} + C({category}, '{base}'))"
+    return Asked("ols", text, plain, (1, 2))
+
+
+def logit(outcome: tuple[str, str], number: str, category: str, base: str) -> Asked:
+    """The same of a logistic regression."""
+
+    def plain(data: Data) -> list[tuple[float, float]]:
+        design, _ = _design(data, number, category, base)
+        scale = np.maximum(np.abs(design).max(axis=0), 1e-12)
+        design = design / scale
+        y = (data[outcome[0]] == outcome[1]).astype(float)
+        beta = np.zeros(design.shape[1])
+        for _ in range(50):
+            p = 1 / (1 + np.exp(-design @ beta))
+            inverse = np.linalg.pinv((design * (p * (1 - p))[:, None]).T @ design / len(y))
+            step = inverse @ (design.T @ (y - p)) / len(y)
+            beta += np.clip(step, -5, 5)
+            if np.abs(step).max() < 1e-9:
+                break
+        p = 1 / (1 + np.exp(-design @ beta))
+        influence = (design * (y - p)[:, None]) @ inverse / scale
+        return [_of(beta[k] / scale[k], influence[:, k]) for k in (1, 2)]
+
+    text = f"logit({outcome[0]} = '{outcome[1]}' ~ {number} + C({category}, '{base}'))"
+    return Asked("logit", text, plain, (1, 2))
+
+
+def gini(column: str) -> Asked:
+    """Gini's coefficient."""
+
+    def plain(data: Data) -> list[tuple[float, float]]:
+        x = np.sort(data[column])
+        mu, below = x.mean(), np.cumsum(x) / x.size
+        apart = x * (2 * (np.arange(x.size) + 1) / x.size - 1) + mu - 2 * below
+        value = apart.mean() / (2 * mu)
+        return [_of(value, (apart - apart.mean()) / mu - value * (x - mu) / mu)]
+
+    return Asked("gini", f"gini({_named(column)})", plain)
+
+
+# -- populations ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Number:
+    """A column of numbers: its bounds, and its bins; None where they are found privately."""
+
+    lower: float
+    upper: float
+    bins: int | None
+    decimals: int | None = None
+
+    def toml(self, name: str) -> str:
+        """The column in a schema."""
+        text = f'[[column]]\nname = "{name}"\ntype = "number"\nlower = {self.lower}\n'
+        text += f"upper = {self.upper}\n"
+        text += "" if self.decimals is None else f"decimals = {self.decimals}\n"
+        return text + ("" if self.bins is None else f"bins = {self.bins}\n")
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Rows to draw from with replacement, what is public about them, and what is asked."""
+
+    name: str
+    rows: Data
+    numbers: Mapping[str, Number]
+    asked: tuple[Asked, ...]
+    free: tuple[tuple[str, str], ...]
+    bound: tuple[str, str]
+    rows_public: bool = True
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Of its tables."""
+        parts = ["[understudy]\nversion = 1\n"]
+        for name, values in self.rows.items():
+            if name in self.numbers:
+                parts.append(self.numbers[name].toml(name))
+            else:
+                listed = json.dumps([str(value) for value in np.unique(values)])
+                parts.append(f'[[column]]\nname = "{name}"\ntype = "category"\nvalues = {listed}\n')
+        return Schema.loads("\n".join(parts))
+
+    @cached_property
+    def truths(self) -> list[list[tuple[float, float]]]:
+        """Of every statistic."""
+        return [each.plain(self.rows) for each in self.asked]
+
+    def drawn(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
+        """A sample of n rows."""
+        taken = rng.integers(0, len(next(iter(self.rows.values()))), n)
+        return {name: values[taken] for name, values in self.rows.items()}
+
+
+STANDARD = (
+    share("share of 1", "share(region = 'v1')", ("region", "v1")),
+    share("share of 2", "share(smoker = 'v1' and sex = 'v0')", ("smoker", "v1"), ("sex", "v0")),
+    share(
+        "share of 3",
+        "share(education = 'v1' and smoker = 'v1' and sex = 'v0')",
+        ("education", "v1"),
+        ("smoker", "v1"),
+        ("sex", "v0"),
+    ),
+    mean("income"),
+    mean("age"),
+    group_mean("income", "sex", "v0"),
+    difference("income", "smoker", "v0", "v1"),
+    median("age"),
+    median("income"),
+    correlation("age", "income"),
+    correlation("age", "hours"),
+    odds(("smoker", "v1"), ("insured", "v1")),
+    ols("income", "age", "sex", "v0"),
+    logit(("insured", "v1"), "age", "smoker", "v0"),
+    gini("income"),
+    share(
+        "parity", "share(e1 = 'v1' and e2 = 'v1' and e3 = 'v1')", *((f"e{k}", "v1") for k in (1, 2, 3))
+    ),
+)  # fmt: skip
+
+
+FREE = (
+    *(("free_a", "free_b"), ("free_a", "sex"), ("free_b", "job")),
+    *(("e1", "region"), ("e2", "age"), ("e1", "e2")),
+)
+
+
+def _words(codes: Array) -> Array:
+    return np.array([f"v{k}" for k in range(int(codes.max()) + 1)])[codes]
+
+
+def _cut(x: Array, *shares: float) -> Array:
+    """Values by quantiles: as many as shares, and one."""
+    return _words(np.searchsorted(np.quantile(x, np.cumsum(shares)), x))
+
+
+def _beside(rng: np.random.Generator) -> dict[str, Array]:
+    """Columns that are independent of all others, and three bits of which the sum is mostly even."""
+    bits = rng.integers(0, 2, (2, SIZE))
+    third = (bits[0] ^ bits[1]) ^ (rng.random(SIZE) < 0.1)
+    free = {"free_a": rng.choice(3, SIZE, p=[0.6, 0.3, 0.1]), "free_b": rng.choice(4, SIZE)}
+    found = {**free, "e1": bits[0], "e2": bits[1], "e3": third.astype(np.int64)}
+    return {name: _words(codes) for name, codes in found.items()}
+
+
+def _generated(
+    name: str, rows: dict[str, Array], numbers: Mapping[str, Number], seed: int
+) -> Population:
+    rng = np.random.default_rng(seed)
+    order = ("income", "age", "hours", "region", "education", "sex", "smoker", "insured", "job")
+    held = {key: rows[key] for key in order} | _beside(rng)
+    public = name not in ("latent", "heaped")
+    return Population(name, held, numbers, STANDARD, FREE, ("smoker", "insured"), public)
+
+
+BINNED = {
+    "income": Number(0, 250_000, 20),
+    "age": Number(15, 95, 16),
+    "hours": Number(0, 80, 10),
+}
+
+
+def copula() -> Population:
+    """A Gaussian copula with three factors, cut to categories or turned into numbers."""
+    rng = np.random.default_rng(7101)
+    loads = rng.normal(0, 0.6, (9, 3))
+    z = rng.normal(size=(SIZE, 3)) @ loads.T + rng.normal(0, 0.7, (SIZE, 9))
+    z /= z.std(axis=0)
+    rows = {
+        "income": np.clip(np.exp(10.2 + 0.7 * z[:, 0]), 0, 249_999),
+        "age": np.clip(45 + 15 * z[:, 1], 15, 94.9),
+        "hours": np.clip(36 + 10 * z[:, 2], 0, 79.9),
+        "region": _cut(z[:, 3], 0.35, 0.25, 0.2, 0.15),
+        "education": _cut(z[:, 4], 0.2, 0.4, 0.3),
+        "sex": _cut(z[:, 5], 0.52),
+        "smoker": _cut(z[:, 6], 0.75),
+        "insured": _cut(z[:, 7], 0.3),
+        "job": _cut(z[:, 8], 0.3, 0.25, 0.2, 0.15, 0.07),
+    }
+    return _generated("copula", rows, BINNED, 1)
+
+
+def latent() -> Population:
+    """Six latent classes, within which columns are independent."""
+    rng = np.random.default_rng(7202)
+    kind = rng.choice(6, SIZE, p=[0.3, 0.25, 0.2, 0.12, 0.08, 0.05])
+
+    def category(size: int) -> Array:
+        law = rng.dirichlet(np.full(size, 0.8), 6).cumsum(axis=1)
+        return _words((rng.random(SIZE)[:, None] > law[kind][:, :-1]).sum(axis=1))
+
+    center = rng.uniform(9.5, 11.2, 6), rng.uniform(28, 70, 6), rng.uniform(15, 50, 6)
+    rows = {
+        "income": np.clip(np.exp(center[0][kind] + 0.4 * rng.normal(size=SIZE)), 0, 249_999),
+        "age": np.clip(center[1][kind] + 7 * rng.normal(size=SIZE), 15, 94.9),
+        "hours": np.clip(center[2][kind] + 6 * rng.normal(size=SIZE), 0, 79.9),
+    }
+    sizes = {"region": 5, "education": 4, "sex": 2, "smoker": 2, "insured": 2, "job": 6}
+    return _generated("latent", rows | {name: category(k) for name, k in sizes.items()}, BINNED, 2)
+
+
+def network() -> Population:
+    """A Bayesian network: each column has up to two parents, and skewed tables given them."""
+    rng = np.random.default_rng(7303)
+    sizes = {"sex": 2, "age": 8, "region": 5, "education": 4, "job": 6, "hours": 5, "income": 10}
+    sizes |= {"smoker": 2, "insured": 2}
+    codes: dict[str, Array] = {}
+    for name, size in sizes.items():
+        parents = list(rng.permutation(list(codes))[:2])
+        shape = tuple(sizes[parent] for parent in parents)
+        # A shared skew, bent by each parent's value: dependence that pairs see, and some beyond.
+        base = rng.normal(0, 0.9, size)
+        table = np.exp(base + rng.normal(0, 0.35, (*shape, size)) + sum(
+            np.expand_dims(rng.normal(0, 0.6, (sizes[parent], size)),
+                           tuple(k for k in range(len(shape)) if k != axis))
+            for axis, parent in enumerate(parents)
+        ))  # fmt: skip
+        law = (table / table.sum(axis=-1, keepdims=True)).cumsum(axis=-1)
+        given = law[tuple(codes[parent] for parent in parents)] if parents else law[None]
+        codes[name] = (rng.random(SIZE)[:, None] > given[:, :-1]).sum(axis=1)
+    rows: dict[str, Array] = {name: _words(held) for name, held in codes.items()}
+    within = rng.random((3, SIZE))
+    rows["income"] = 5_000 * np.exp(0.36 * (codes["income"] + within[0] ** 1.3))
+    rows["age"] = 16 + 9.5 * (codes["age"] + within[1])
+    rows["hours"] = 15.5 * (codes["hours"] + within[2] ** 0.8)
+    return _generated("network", rows, BINNED, 3)
+
+
+def heaped() -> Population:
+    """Numbers that people round, of which no bins are known, and categories that follow from them."""
+    rng = np.random.default_rng(7404)
+    age = np.rint(np.clip(18 + 60 * rng.beta(1.6, 2.2, SIZE), 18, 90))
+    tens = rng.random(SIZE) < 0.25
+    age = np.where(tens, 5 * np.rint(age / 5), age)
+    pay = np.exp(9.3 + 0.035 * age - 0.0003 * age**2 + 0.65 * rng.normal(size=SIZE))
+    step = rng.choice([1.0, 100.0, 1000.0, 5000.0], SIZE, p=[0.2, 0.25, 0.35, 0.2])
+    income = np.where(rng.random(SIZE) < 0.06, 0.0, step * np.rint(pay / step))
+    hours = np.where(
+        rng.random(SIZE) < 0.45, 40.0, np.clip(np.rint(30 + 12 * rng.normal(size=SIZE)), 0, 80)
+    )
+    level = np.log(income + 3000) - 10 + 0.5 * rng.normal(size=SIZE)
+    rows = {
+        "income": np.clip(income, 0, 250_000),
+        "age": age,
+        "hours": hours,
+        "region": _cut(0.3 * level + rng.normal(size=SIZE), 0.4, 0.25, 0.2, 0.1),
+        "education": _cut(level + 0.8 * rng.normal(size=SIZE), 0.25, 0.35, 0.25),
+        "sex": _cut(0.5 * hours / 12 + rng.normal(size=SIZE), 0.5),
+        "smoker": _cut(-0.4 * level + 0.02 * age + rng.normal(size=SIZE), 0.7),
+        "insured": _cut(0.6 * level + 0.03 * age + rng.normal(size=SIZE), 0.25),
+        "job": _cut(0.7 * level + rng.normal(size=SIZE), 0.3, 0.25, 0.2, 0.15, 0.07),
+    }
+    found = {
+        "income": Number(0, 250_000, None, 0),
+        "age": Number(15, 95, None, 0),
+        "hours": Number(0, 80, None, 0),
+    }
+    return _generated("heaped", rows, found, 4)
+
+
+def adult(path: Path) -> Population:
+    """The rows of Adult: 13 columns, and one that is shuffled, so that it is independent of all."""
+    table = csv.read_csv(path)
+    rng = np.random.default_rng(7505)
+    numbers = {
+        "age": Number(15, 95, 16, 0),
+        "education-num": Number(0, 20, 20, 0),
+        "hours-per-week": Number(0, 100, 10, 0),
+        "capital-gain": Number(0, 100_000, 20, 0),
+    }
+    rows: dict[str, Array] = {}
+    for name in (*numbers, "workclass", "marital-status", "occupation", "relationship", "race"):
+        rows[name] = table[name].to_numpy().astype(float if name in numbers else str)
+    for name in ("sex", "native-country", "income", "education"):
+        rows[name] = table[name].to_numpy().astype(str)
+    rows["shuffled"] = rng.permutation(rows["race"])
+    asked = (
+        share("share of 1", "share(race = 'Black')", ("race", "Black")),
+        share(
+            "share of 2", "share(income = '>50K' and sex = 'Female')",
+            ("income", ">50K"), ("sex", "Female"),
+        ),
+        share(
+            "share of 3",
+            "share(income = '>50K' and sex = 'Female' and race = 'White')",
+            ("income", ">50K"), ("sex", "Female"), ("race", "White"),
+        ),
+        mean("age"),
+        group_mean("age", "sex", "Female"),
+        difference("age", "income", "<=50K", ">50K"),
+        median("age"),
+        correlation("age", "education-num"),
+        odds(("income", ">50K"), ("sex", "Male")),
+        ols("age", "education-num", "sex", "Female"),
+        logit(("income", ">50K"), "age", "sex", "Female"),
+        gini("hours-per-week"),
+    )  # fmt: skip
+    free = tuple(("shuffled", other) for other in ("sex", "age", "income"))
+    return Population("adult", rows, numbers, asked, free, ("income", "sex"))
+
+
+# -- runs ----------------------------------------------------------------------------------------
+
+
+def made(
+    population: Population, n: int, epsilon: str, table: Data, folder: Path | None
+) -> us.Release:
+    """A release of a table; one that was kept is read."""
+    if folder is not None and folder.exists():
+        return us.Release.load(folder)
+    public = {"rows_public": n} if population.rows_public else {}
+    released = us.release(
+        _arrow(table), population.schema, epsilon=epsilon, workload="marginals:2", **public
+    )
+    if folder is not None:
+        released.save(folder)
+    return released
+
+
+def judged(population: Population, released: us.Release, table: Data) -> dict[str, Any]:
+    """Everything that is asked of a release, beside the truth."""
+    rows = {name: _numpy(released.rows[name]) for name in population.rows}
+    found = [
+        number
+        for asked, truth in zip(population.asked, population.truths, strict=True)
+        for number in _numbers(released, asked, truth, asked.plain(table), asked.plain(rows))
+    ]
+    tests = {
+        name: [[released.test_independence(*pair).p_value, _pearson(rows, pair)] for pair in pairs]
+        for name, pairs in (("free", population.free), ("bound", (population.bound,)))
+    }
+    return {"numbers": found, "tests": tests}
+
+
+def _arrow(table: Data) -> pa.Table:
+    return pa.table({name: pa.array(values) for name, values in table.items()})
+
+
+def _numpy(column: pa.ChunkedArray) -> Array:
+    values = column.to_numpy()
+    return values.astype(float) if values.dtype.kind in "iuf" else values.astype(str)
+
+
+def _pearson(rows: Data, pair: tuple[str, str]) -> float:
+    codes = [
+        np.unique(
+            np.digitize(rows[name], np.quantile(rows[name], np.arange(1, 8) / 8))
+            if rows[name].dtype.kind == "f" else rows[name], return_inverse=True,
+        )[1]
+        for name in pair
+    ]  # fmt: skip
+    counts = np.zeros([int(each.max()) + 1 for each in codes])
+    np.add.at(counts, tuple(codes), 1)
+    return (
+        float(chi2_contingency(counts, correction=False).pvalue) if min(counts.shape) > 1 else 1.0
+    )
+
+
+def _numbers(
+    released: us.Release,
+    asked: Asked,
+    truth: Sequence[tuple[float, float]],
+    table: Sequence[tuple[float, float]],
+    rows: Sequence[tuple[float, float]],
+) -> Iterator[dict[str, Any]]:
+    """For every number that is asked for: intervals, truths, and what is needed to judge them."""
+    estimates = {
+        target: released.estimate(asked.text, target=target) for target in ("population", "table")
+    }
+    for k, pick in enumerate(asked.picked):
+        line: dict[str, Any] = {
+            "kind": asked.kind,
+            "log": asked.log,
+            "truth": [truth[k][0], table[k][0]],
+        }
+        line["naive"] = [rows[k][0] - rows[k][1], rows[k][0] + rows[k][1]]
+        for target, found in estimates.items():
+            each = found if isinstance(found, us.estimates.Estimate) else found[pick]
+            line[target] = None
+            if each.determined:
+                parts = each.parts
+                oracle = Z * math.hypot(parts.noise, parts.rows, parts.sampling)
+                line[target] = [each.value, each.low, each.high, oracle]
+            line[f"{target} flagged"] = each.warning is not None
+            line[f"{target} reliance"] = each.reliance
+        yield line
+
+
+def run(
+    file: Path,
+    populations: Sequence[Population],
+    *,
+    minutes: float,
+    repetitions: int,
+    keep: Path | None,
+    kept_only: bool,
+) -> None:
+    """Append repetitions to the file, always of the combination that has fewest."""
+    cells = [(p, n, epsilon) for n in ROWS for epsilon in EPSILONS for p in populations]
+    done = Counter((line["population"], line["n"], line["epsilon"]) for line in _lines(file))
+    until = time.monotonic() + 60 * minutes
+    with open(file, "a", encoding="utf-8") as out:
+        while cells and time.monotonic() < until:
+            cell = min(cells, key=lambda c: done[c[0].name, c[1], c[2]])
+            population, n, epsilon = cell
+            at = done[population.name, n, epsilon]
+            folder = None if keep is None else keep / f"{population.name}-{n}-{epsilon}-{at}"
+            if at >= repetitions or (kept_only and not (folder and folder.exists())):
+                cells.remove(cell)
+                continue
+            seed = [20261116, sum(population.name.encode()), n, int(1000 * float(epsilon)), at]
+            table = population.drawn(n, np.random.default_rng(seed))
+            began = time.process_time()
+            released = made(population, n, epsilon, table, folder)
+            taken = time.process_time() - began
+            line = judged(population, released, table)
+            line["seconds"] = [round(taken, 2), round(time.process_time() - began - taken, 2)]
+            names = {"population": population.name, "n": n, "epsilon": epsilon, "repetition": at}
+            out.write(json.dumps(names | line) + "\n")
+            out.flush()
+            done[population.name, n, epsilon] += 1
+
+
+def _lines(file: Path) -> Iterator[dict[str, Any]]:
+    """Every whole line; a last one that was cut is passed over."""
+    if file.exists():
+        for line in file.read_text(encoding="utf-8").splitlines():
+            try:
+                yield json.loads(line)
+            except json.JSONDecodeError:
+                continue
+
+
+# -- tables --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What repetitions of a kind of statistic came to."""
+
+    numbers: int
+    covered: tuple[float, float]
+    table: tuple[float, float]
+    naive: float
+    determined: float
+    flagged: float
+    width: float
+
+    def row(self) -> str:
+        """In a table."""
+        shown = [f"{self.numbers}", *(f"{m:.3f} ± {e:.3f}" for m, e in (self.covered, self.table))]
+        shown += [f"{self.naive:.2f}", f"{self.width:.2f}", f"{self.determined:.2f}"]
+        return " | ".join([*shown, f"{self.flagged:.2f}"])
+
+
+def _inside(line: Mapping[str, Any], target: str) -> bool | None:
+    """Whether an interval holds its truth; None where there is none."""
+    if line[target] is None:
+        return None
+    _, low, high, _ = line[target]
+    truth = line["truth"][0 if target == "population" else 1]
+    truth = math.exp(truth) if line["log"] else truth
+    return low <= truth <= high
+
+
+def _width(line: Mapping[str, Any]) -> float | None:
+    """Half of the interval over that of noise and sampling alone; parts of a median are of shares."""
+    if line["population"] is None or line["kind"] == "median":
+        return None
+    _, low, high, oracle = line["population"]
+    half = math.log(high / low) / 2 if line["log"] and low > 0 else (high - low) / 2
+    return half / oracle if oracle > 0 and math.isfinite(half) else None
+
+
+def _share(releases: Sequence[Sequence[bool]]) -> tuple[float, float]:
+    """Mean, and its standard error; the numbers of one release share its noise and are a cluster."""
+    held = [each for each in releases if each]
+    if not held:
+        return math.nan, math.nan
+    weights = np.array([len(each) for each in held], float)
+    means = np.array([np.mean(each) for each in held])
+    mean = float(np.average(means, weights=weights))
+    spread = float(((weights * (means - mean)) ** 2).sum()) / weights.sum() ** 2
+    least = mean * (1 - mean) / weights.sum()  # of few, all may be right by chance
+    return mean, math.sqrt(max(spread, least))
+
+
+def cell(lines: Sequence[Sequence[Mapping[str, Any]]]) -> Cell:
+    """What the numbers of several releases came to."""
+    every = [line for release in lines for line in release]
+
+    def covered(target: str) -> tuple[float, float]:
+        held = [[_inside(line, target) for line in release] for release in lines]
+        return _share([[bool(each) for each in release if each is not None] for release in held])
+
+    widths = [width for line in every if (width := _width(line)) is not None]
+    naive = [line["naive"][0] <= line["truth"][0] <= line["naive"][1] for line in every]
+    return Cell(
+        numbers=len(every),
+        covered=covered("population"),
+        table=covered("table"),
+        naive=float(np.mean(naive)),
+        determined=float(np.mean([line["population"] is not None for line in every])),
+        flagged=float(np.mean([line["population flagged"] for line in every])),
+        width=float(np.median(widths)) if widths else math.nan,
+    )
+
+
+def report(file: Path) -> None:
+    """Print the tables of docs/estimate.md."""
+    lines = list(_lines(file))
+    counts = Counter((line["population"], line["n"], line["epsilon"]) for line in lines)
+    print(
+        f"{len(lines)} releases, {min(counts.values())} to {max(counts.values())} a combination\n"
+    )
+    head = "numbers | population | table | naive | width | determined | flagged"
+    by_cell: dict[tuple[Any, ...], list[list[dict[str, Any]]]] = defaultdict(list)
+    by_kind: dict[tuple[Any, ...], list[list[dict[str, Any]]]] = defaultdict(list)
+    for line in lines:
+        for kind in KINDS:
+            held = [each for each in line["numbers"] if each["kind"] == kind]
+            if held:
+                by_cell[kind, line["n"], line["epsilon"]].append(held)
+                by_kind[kind, line["population"]].append(held)
+    print(f"| statistic | n | ε | {head} |\n|{'---|' * 10}")
+    for kind in KINDS:
+        for n in ROWS:
+            for epsilon in EPSILONS:
+                if held := by_cell[kind, n, epsilon]:
+                    print(f"| {kind} | {n:,} | {epsilon} | {cell(held).row()} |")
+    names = list(dict.fromkeys(line["population"] for line in lines))
+    print(f"\n| statistic | {' | '.join(names)} |\n|{'---|' * (1 + len(names))}")
+    for kind in KINDS:
+        shown = [
+            "{:.3f} ± {:.3f}".format(*cell(by_kind[kind, name]).covered)
+            if by_kind[kind, name]
+            else "–"
+            for name in names
+        ]
+        print(f"| {kind} | {' | '.join(shown)} |")
+    print(
+        "\n| independence | n | ε | tests | false positives | naive | power | naive |\n|"
+        + "---|" * 8
+    )
+    for n in ROWS:
+        for epsilon in EPSILONS:
+            held = [line["tests"] for line in lines if (line["n"], line["epsilon"]) == (n, epsilon)]
+            if held:
+                free = [[each[0] < 0.05 for each in tests["free"]] for tests in held]
+                naive = [each[1] < 0.05 for tests in held for each in tests["free"]]
+                power = np.array([tests["bound"][0] for tests in held]) < 0.05
+                print(
+                    f"| {n:,} | {epsilon} | {sum(map(len, free))} | {{:.3f}} ± {{:.3f}}".format(
+                        *_share(free)
+                    )
+                    + f" | {np.mean(naive):.2f} | "
+                    f"{power[:, 0].mean():.2f} | {power[:, 1].mean():.2f} |"
+                )
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Run, or report."""
+    parser = argparse.ArgumentParser(prog="python -m bench coverage", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("file", type=Path, help="lines of JSON, which are appended to")
+    parser.add_argument("--adult", type=Path, help="a CSV file of the UCI's Adult")
+    parser.add_argument("--minutes", type=float, default=60.0, help="stop after so long")
+    parser.add_argument("--repetitions", type=int, default=200, help="of every combination")
+    parser.add_argument("--keep", type=Path, help="a folder that releases are kept in")
+    parser.add_argument("--kept-only", action="store_true", help="make no new release")
+    parser.add_argument("--report", action="store_true", help="print the tables of FILE")
+    chosen = parser.parse_args(list(arguments))
+    if chosen.report:
+        return report(chosen.file)
+    populations = [copula(), latent(), network(), heaped()]
+    populations += [adult(chosen.adult)] if chosen.adult else []
+    if chosen.keep is not None:
+        chosen.keep.mkdir(parents=True, exist_ok=True)
+    return run(
+        chosen.file,
+        populations,
+        minutes=chosen.minutes,
+        repetitions=chosen.repetitions,
+        keep=chosen.keep,
+        kept_only=chosen.kept_only,
+    )

@@ -1,0 +1,105 @@
+"""`understudy estimate`: statistics of a release with estimated intervals."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+from rich.text import Text
+
+from understudy.cli import options, shell, words
+from understudy.cli.options import argument, option
+
+if TYPE_CHECKING:
+    from understudy.estimates import Estimate
+
+__all__ = ["estimate"]
+
+
+class Targets(StrEnum):
+    """What an estimate may be about, for the help."""
+
+    POPULATION = "population"
+    TABLE = "table"
+
+
+@shell.guarded
+def estimate(
+    folder: options.Folder,
+    asked: Annotated[str, argument("STATISTIC", "What to estimate, such as mean(income) by sex.")],
+    target: Annotated[
+        Targets,
+        option(
+            "--target", "The population that rows were drawn from, or the private table itself."
+        ),
+    ] = Targets.POPULATION,
+    level: Annotated[float, option("--level P", "How often intervals hold the truth.")] = 0.95,
+    as_json: options.AsJson = False,
+) -> None:
+    """Estimate a statistic, with an interval.
+
+    Costs nothing. It uses the model and every noisy table of the release, not the synthetic rows:
+    intervals and tests computed on synthetic rows as if they were data are wrong. Intervals are
+    estimated and hold under stated assumptions; `understudy answer` has certified bounds, for shares
+    alone.
+
+    \b
+      share(age >= 65 and sex = 'F')     mean(income)     sum(income)
+      count(smoker)                      median(income)   gini(income)
+      quantile(income, 0.9)              correlation(age, income)
+      mean(income) by sex                mean(income) where age >= 65
+      difference(mean(income) by sex)    odds(smoker, sex = 'F')
+      ols(income ~ age + C(sex))         logit(insured ~ age + education)
+      independence(age, district)
+
+    Conditions are those of `understudy answer`. Differences are to the first group. In a formula a
+    category, or C(x), has a term for each value but the first; C(x, 'B') has B as its base.
+
+    \b
+    [bold]Example[/bold]
+      understudy estimate patients.release "mean(income) by sex"
+    """
+    from understudy.estimates import Estimate, Independence
+    from understudy.releases import Release
+
+    found = Release.load(folder).estimate(asked, target=target.value, level=level)
+    if as_json:
+        words.as_json(found.to_json())
+    elif isinstance(found, Independence):
+        shell.say(found.words)
+    elif isinstance(found, Estimate):
+        _one(found)
+    else:
+        listed = words.table("", "estimate", "low", "high", right=("estimate", "low", "high"))
+        for each in found:
+            listed.add_row(each.name, *each.shown)
+        shell.out().print(listed)
+        first = found[0]
+        shell.say(f"  Intervals: estimated, {100 * first.level:g} %, for the {first.target}.")
+        for why in dict.fromkeys(each.warning for each in found if each.warning is not None):
+            named = ", ".join(each.name for each in found if each.warning == why)
+            shell.note(f"{named}: {why}.")
+
+
+def _one(found: Estimate) -> None:
+    value, low, high = found.shown
+    if found.parts is None:
+        facts = [("estimate", Text(value, style="yellow")), ("why", str(found.warning))]
+        return words.facts([("asked", found.name), *facts])
+    parts = found.parts
+    made = {
+        "noise": parts.noise, "number of rows": parts.rows, "sampling": parts.sampling,
+        "model (bound)": parts.model, "inside bins": parts.inside,
+    }  # fmt: skip
+    words.facts(
+        [
+            ("asked", found.name),
+            ("estimate", Text(value, style="bold")),
+            ("interval", f"{low} to {high}, estimated, {100 * found.level:g} %"),
+            ("target", found.target),
+            ("parts", ", ".join(f"{name} {part:.2g}" for name, part in made.items() if part > 0)),
+        ]
+    )
+    if found.warning is not None:
+        shell.note(f"{found.warning[0].upper()}{found.warning[1:]}.")
+    return None

@@ -1,0 +1,254 @@
+"""The one-step correction: from the released model to the released noisy tables.
+
+A statistic that is smooth in the shares of the cells x moves by Σ_x (P − m)(x)·φ(x) when the model m is
+replaced by the private table P, φ its influence function. Noisy tables y_j = n·A_j P + noise tell of
+this by weights λ:
+
+    Σ_x (P − m)·φ  =  Σ_j λ_j·(y_j/n − A_j m)  −  Σ_j λ_j·noise_j/n  +  Σ_x (P − m)·r
+    r  =  φ − Σ_j λ_j[x_j]
+
+The first term is computed, the second is noise of known deviation, the third is what no table tells.
+The weights are the ones that are best if the last term has deviation ω·sd(r):
+
+    λ = argmin  Σ_j (σ_j/n)²‖λ_j‖²  +  ω²·Σ_x q(x)·r(x)²
+
+Any λ is valid: the noise and the residual that are reported are those of the λ that is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.estimates.points import Points
+from understudy.estimates.reduced import Reduced, cells_of
+
+__all__ = ["OMEGA", "OMEGA_REST", "Correction", "Evidence", "tilted"]
+
+OMEGA = 0.5
+"""How far the model may be off on what pairs of columns can show: the mean of a function r of pairs is
+within OMEGA·sd(r) of the private table's. Half a deviation is a large error: a model of independent
+columns is off by ρ for the product of two standardised columns with correlation ρ. Frozen before it was
+validated."""
+OMEGA_REST = 0.03
+"""The same for what only three or more columns together show. No table of pairs corrects it. In most
+tables it is small; where it is not, the interval does not hold, and `reliance` tells how much rests on
+it. Frozen before it was validated."""
+
+_WORK = 400_000_000
+_STEPS = 60
+_EXACT = 1e-4
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """What tables add to the means of some influence functions, one entry for each function.
+
+    goal      what the mean of φ should be
+    noise     the deviation of the goal by the tables' noise
+    by_rows   the weight of the number of rows: its relative error moves the goal by so much
+    seen      sd of the residual that functions of pairs of columns explain
+    unseen    sd of the rest; `reliance` its square over the variance of φ
+    rest      that rest itself, one column for each function
+    """
+
+    goal: Floats
+    noise: Floats
+    by_rows: Floats
+    seen: Floats
+    unseen: Floats
+    reliance: Floats
+    rest: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Tables over the columns of some points; `rows` their public or measured number and its noise."""
+
+    points: Points
+    tables: tuple[Reduced, ...]
+    rows: float
+    rows_sigma: float = 0.0
+
+    @cached_property
+    def _matrix(self) -> Any:
+        """One row for each point, one column for each cell of each table; the last one for all rows."""
+        columns, codes = self.points.columns, self.points.codes
+        held = [cells_of(table, columns, codes) for table in self._used]
+        return _indicators([*held, np.zeros(len(self.points), np.int64)], self._sizes)
+
+    @cached_property
+    def _used(self) -> tuple[Reduced, ...]:
+        return tuple(table for table in self.tables if table.clique)
+
+    @cached_property
+    def _sizes(self) -> list[int]:
+        return [*(table.values.size for table in self._used), 1]
+
+    @cached_property
+    def _penalty(self) -> Floats:
+        """(σ/n)² of every cell."""
+        sigmas = [*(table.sigma for table in self._used), self.rows_sigma]
+        return np.repeat((np.array(sigmas) / self.rows) ** 2, self._sizes)
+
+    @cached_property
+    def _gap(self) -> Floats:
+        """y/n − A·m; none for the number of rows, which the model has been given."""
+        held = [table.values.reshape(-1) / self.rows for table in self._used]
+        expected = self._matrix.T @ self.points.shares
+        return np.concatenate([*held, expected[-1:]]) - expected
+
+    def affordable(self, functions: int) -> int:
+        """How many steps of conjugate gradients fit about a second."""
+        entries = self._matrix.nnz * functions
+        return int(np.clip(_WORK / entries, 40, 4_000))
+
+    def weights(self, influence: Floats, steps: int = 4_000, start: Floats | None = None) -> Floats:
+        """λ, one column for each influence function."""
+        return _least_squares(
+            self._matrix, OMEGA**2 * self.points.spread, influence, self._penalty, steps, start
+        )
+
+    def goal(self, influence: Floats, weights: Floats) -> Floats:
+        """What the mean of each influence function should be."""
+        return self.points.shares @ influence + self._gap @ weights
+
+    def noise(self, weights: Floats) -> Floats:
+        """The deviation of the goal by the noise of tables."""
+        return np.sqrt(self._penalty[:-1] @ weights[:-1] ** 2)
+
+    def correction(self, influence: Floats, weights: Floats) -> Correction:
+        """Everything about the goal."""
+        spread = self.points.spread
+        residual = influence - self._matrix @ weights
+        residual -= spread @ residual
+        rest = self._beyond_pairs(residual)
+        variance = spread @ influence**2 - (spread @ influence) ** 2
+        unseen = spread @ rest**2
+        share = np.divide(unseen, variance, out=np.zeros(len(unseen)), where=variance > 0)
+        return Correction(
+            self.goal(influence, weights),
+            self.noise(weights),
+            weights[-1],
+            np.sqrt(spread @ (residual - rest) ** 2),
+            np.sqrt(unseen),
+            share,
+            rest,
+        )
+
+    def _beyond_pairs(self, residual: Floats) -> Floats:
+        """What functions of pairs of columns cannot explain, by least squares."""
+        points = self.points
+        if len(points.columns) <= 2:
+            return np.zeros(residual.shape)
+        sizes = [int(codes.max()) + 1 for codes in points.codes]
+        pairs = list(combinations(range(len(sizes)), 2))
+        held = [points.codes[i] * sizes[j] + points.codes[j] for i, j in pairs]
+        matrix = _indicators(held, [sizes[i] * sizes[j] for i, j in pairs])
+        tiny = np.full(matrix.shape[1], 1e-9)
+        fitted = matrix @ _least_squares(matrix, points.spread, residual, tiny, _STEPS)
+        return residual - fitted
+
+
+def _indicators(held: Sequence[NDArray[np.int64]], sizes: Sequence[int]) -> Any:
+    """A sparse matrix with a one in every row for each of `held`, whose cells follow each other."""
+    from scipy import sparse
+
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    columns = np.stack([cells + start for cells, start in zip(held, starts, strict=False)], axis=1)
+    many, each = columns.shape
+    ends = np.arange(0, many * each + 1, each)
+    return sparse.csr_array(
+        (np.ones(many * each), columns.reshape(-1), ends), shape=(many, int(starts[-1]))
+    )
+
+
+def _least_squares(
+    matrix: Any,
+    weights: Floats,
+    target: Floats,
+    penalty: Floats,
+    steps: int,
+    start: Floats | None = None,
+) -> Floats:
+    """argmin Σ penalty·x² + Σ weights·(target − matrix·x)², each column by conjugate gradients."""
+    across = matrix.T.tocsr()
+    weighed = weights[:, None]
+
+    def applied(x: Floats) -> Floats:
+        return penalty[:, None] * x + across @ (weighed * (matrix @ x))
+
+    scale = 1 / np.maximum(penalty + across @ weights, 1e-300)[:, None]
+    wanted = across @ (weighed * target)
+    x = np.zeros(wanted.shape) if start is None else start.copy()
+    left = wanted - applied(x)
+    eased = scale * left
+    along, size = eased.copy(), np.sum(left * eased, axis=0)
+    enough = _EXACT**2 * np.maximum(np.sum(wanted * scale * wanted, axis=0), 1e-300)
+    for _ in range(steps):
+        if np.all(size <= enough):
+            break
+        moved = applied(along)
+        curve = np.sum(along * moved, axis=0)
+        step = np.divide(size, curve, out=np.zeros(len(size)), where=curve > 0)
+        x += step * along
+        left -= step * moved
+        eased = scale * left
+        before, size = size, np.sum(left * eased, axis=0)
+        grow = np.divide(size, before, out=np.zeros(len(size)), where=before > 0)
+        along = eased + grow * along
+    return x
+
+
+def tilted(shares: Floats, influence: Floats, goal: Floats, tolerance: Floats) -> Floats | None:
+    """shares·e^{ηφ} with the means of φ at the goal, up to a tolerance; None where there are none.
+
+    Newton's method on log Σ shares·e^{η(φ − goal)}, which is convex in η. Functions that follow from
+    others do no harm; what does not vary has its tolerance to be near enough.
+    """
+    held = np.flatnonzero(shares > 0)
+    scale = np.sqrt(shares[held] @ influence[held] ** 2)
+    varies = scale > 1e-9 * np.abs(influence[held]).max(initial=0.0)
+    if np.any(np.abs(goal[~varies]) > tolerance[~varies]):
+        return None
+    goal, tolerance, scale = goal[varies], tolerance[varies] / scale[varies], scale[varies]
+    moved = (influence[np.ix_(held, np.flatnonzero(varies))] - goal) / scale
+    eta = np.zeros(len(goal))
+
+    def at(eta: Floats) -> tuple[float, Floats]:
+        power = moved @ eta
+        top = power.max()
+        weights = shares[held] * np.exp(power - top)
+        total = weights.sum()
+        return top + float(np.log(total)), weights / total
+
+    height, weights = at(eta)
+    for _ in range(50):
+        slope = weights @ moved
+        if np.all(np.abs(slope) < 1e-3 * tolerance):
+            break
+        curve = (moved * weights[:, None]).T @ moved - np.outer(slope, slope)
+        curve += 1e-12 * np.eye(len(goal))
+        step = -np.linalg.lstsq(curve, slope, rcond=None)[0]
+        step *= min(1.0, 5.0 / max(float(np.abs(step).max()), 1e-300))
+        for _ in range(30):
+            new, tried = at(eta + step)
+            if new <= height + 1e-4 * float(slope @ step):
+                break
+            step /= 2
+        else:
+            break
+        eta, height, weights = eta + step, new, tried
+    if np.any(np.abs(weights @ moved) > tolerance):
+        return None
+    out = np.zeros(len(shares))
+    out[held] = weights
+    return out

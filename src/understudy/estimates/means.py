@@ -1,0 +1,296 @@
+"""Shares, means, sums, differences, correlations and odds ratios."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy._types import Clique
+from understudy.estimates.frame import Condition, Frame
+from understudy.estimates.statistic import Fitted, Statistic, Undefined
+
+__all__ = ["Correlation", "Difference", "Domain", "Mean", "Odds", "Total"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """The rows that a statistic is about: those of one group, that satisfy a condition; or all.
+
+    `group` is a column and one of its codes.
+    """
+
+    where: Condition | None = None
+    group: tuple[int, int] | None = None
+
+    @property
+    def columns(self) -> set[int]:
+        """Every column that it depends on."""
+        named = set() if self.where is None else set(self.where.clique)
+        return named if self.group is None else named | {self.group[0]}
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The condition, if any."""
+        return () if self.where is None else (self.where,)
+
+    def share(self, frame: Frame) -> Floats:
+        """How much of every point is in it."""
+        held = np.ones(len(frame)) if self.where is None else frame.share(self.where)
+        if self.group is not None:
+            column, code = self.group
+            held = held * (frame.codes(column) == code)
+        return held
+
+
+@dataclass(frozen=True, eq=False)
+class _Within(Statistic):
+    domain: Domain
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """That of the domain."""
+        return self.domain.conditions
+
+
+def _share(weights: Floats, held: Floats) -> float:
+    share = float(weights @ held)
+    if share <= 1e-12:
+        raise Undefined("no row of the model is in the group")
+    return share
+
+
+@dataclass(frozen=True, eq=False)
+class Mean(_Within):
+    """The mean of a number, or the share of a condition, in a domain."""
+
+    of: int | Condition
+
+    @property
+    def first_order(self) -> bool:
+        """A mean."""
+        return True
+
+    @property
+    def columns(self) -> Clique:
+        """Of the domain and of what is averaged."""
+        own = {self.of} if isinstance(self.of, int) else set(self.of.clique)
+        return tuple(sorted(self.domain.columns | own))
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The column, if it is one."""
+        return (self.of,) if isinstance(self.of, int) else ()
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The one that is counted, and that of the domain."""
+        return self.domain.conditions + (() if isinstance(self.of, int) else (self.of,))
+
+    def limits(self, frame: Frame) -> tuple[float, float]:
+        """Of the numbers of the column, or of a share."""
+        if isinstance(self.of, int):
+            points = frame.numbers[self.of].points
+            return float(points.min()), float(points.max())
+        return 0.0, 1.0
+
+    @property
+    def linear(self) -> bool:
+        """A share of all rows."""
+        return not isinstance(self.of, int) and not self.domain.columns
+
+    def _parts(self, frame: Frame) -> tuple[Floats, Floats]:
+        """(values, how much of every point counts)."""
+        held = self.domain.share(frame)
+        if isinstance(self.of, int):
+            return frame.number(self.of), held * frame.there(self.of)
+        return frame.share(self.of), held
+
+    def fit(self, frame: Frame, weights: Floats) -> Fitted:
+        """Σ w·D·v / Σ w·D, with influence D·(v − mean)/share."""
+        values, held = self._parts(frame)
+        share = _share(weights, held)
+        mean = float(weights @ (held * values)) / share
+        if bool(np.all(held == 1)):
+            return Fitted(np.array([mean]), lambda at: self._parts(at)[0][:, None] - mean)
+
+        def influence(at: Frame) -> Floats:
+            values, held = self._parts(at)
+            return np.stack([held * (values - mean) / share, held - share], axis=1)
+
+        return Fitted(np.array([mean]), influence, np.array([share]), ((0,),))
+
+
+@dataclass(frozen=True, eq=False)
+class Total(Mean):
+    """The sum of a number, or the count of a condition, over a domain."""
+
+    def limits(self, frame: Frame) -> tuple[float, float]:
+        """For one row: none is nothing, all is the limit of a mean."""
+        low, high = super().limits(frame)
+        return min(low, 0.0), max(high, 0.0)
+
+    @property
+    def per_row(self) -> bool:
+        """It is a sum."""
+        return True
+
+    @property
+    def linear(self) -> bool:
+        """Always."""
+        return True
+
+    def fit(self, frame: Frame, weights: Floats) -> Fitted:
+        """Σ w·D·v: for one row."""
+        values, held = self._parts(frame)
+        mean = float(weights @ (held * values))
+
+        def influence(at: Frame) -> Floats:
+            values, held = self._parts(at)
+            return (held * values - mean)[:, None]
+
+        return Fitted(np.array([mean]), influence)
+
+
+@dataclass(frozen=True, eq=False)
+class Difference(Statistic):
+    """One mean or share less another."""
+
+    first: Mean
+    second: Mean
+
+    @property
+    def first_order(self) -> bool:
+        """A mean."""
+        return True
+
+    @property
+    def columns(self) -> Clique:
+        """Of both."""
+        return tuple(sorted({*self.first.columns, *self.second.columns}))
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Of both."""
+        return tuple(sorted({*self.first.numbers, *self.second.numbers}))
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Of both."""
+        return tuple(dict.fromkeys((*self.first.conditions, *self.second.conditions)))
+
+    def limits(self, frame: Frame) -> tuple[float, float]:
+        """As far as the limits of both are apart."""
+        low, high = self.first.limits(frame)
+        return low - high, high - low
+
+    def fit(self, frame: Frame, weights: Floats) -> Fitted:
+        """Both, and their influences subtracted."""
+        one, other = self.first.fit(frame, weights), self.second.fit(frame, weights)
+
+        def influence(at: Frame) -> Floats:
+            first, second = one.influence(at), other.influence(at)
+            return np.concatenate([first[:, :1] - second[:, :1], first[:, 1:], second[:, 1:]], 1)
+
+        shares = np.concatenate([one.shares, other.shares])
+        return Fitted(one.values - other.values, influence, shares, (tuple(range(len(shares))),))
+
+
+@dataclass(frozen=True, eq=False)
+class Correlation(_Within):
+    """Pearson's correlation of two numbers, over the rows that have both."""
+
+    pair: tuple[int, int]
+
+    @property
+    def columns(self) -> Clique:
+        """Of the domain and both numbers."""
+        return tuple(sorted(self.domain.columns | set(self.pair)))
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Both."""
+        return self.pair
+
+    def limits(self, frame: Frame) -> tuple[float, float]:
+        """−1 to 1."""
+        return -1.0, 1.0
+
+    def fit(self, frame: Frame, weights: Floats) -> Fitted:
+        """Covariance of cell means over deviations that have the variance inside cells in them.
+
+        Values that are related inside cells as cells are to each other would have ρ/√((1−κ)(1−κ')), κ
+        the shares of variance inside cells; the way there is `hidden`.
+        """
+        i, j = self.pair
+        held = self.domain.share(frame) * frame.there(i) * frame.there(j)
+        share = _share(weights, held)
+        inside = weights * held / share
+        means = [float(inside @ frame.number(k)) for k in self.pair]
+        within = [float(inside @ frame.variance(k)) for k in self.pair]
+        total = [
+            float(inside @ (frame.number(k) - mean) ** 2) + own
+            for k, mean, own in zip(self.pair, means, within, strict=True)
+        ]
+        if min(total) <= 0:
+            raise Undefined("a column has one value only")
+        sd = np.sqrt(total)
+        x, y = ((frame.number(k) - m) / s for k, m, s in zip(self.pair, means, sd, strict=True))
+        rho = float(inside @ (x * y))
+
+        def influence(at: Frame) -> Floats:
+            held = self.domain.share(at) * at.there(i) * at.there(j)
+            x, y = ((at.number(k) - m) / s for k, m, s in zip(self.pair, means, sd, strict=True))
+            squares = x**2 + at.variance(i) / total[0] + y**2 + at.variance(j) / total[1]
+            own = held * (x * y - rho * squares / 2) / share
+            return np.stack([own, held - share], axis=1)
+
+        kept = np.prod([1 - min(0.99, w / t) for w, t in zip(within, total, strict=True)])
+        hidden = np.array([abs(rho) * (float(kept) ** -0.5 - 1)])
+        return Fitted(np.array([rho]), influence, np.array([share]), ((0,),), hidden)
+
+
+@dataclass(frozen=True, eq=False)
+class Odds(_Within):
+    """The odds ratio of two conditions; fitted as its logarithm."""
+
+    pair: tuple[Condition, Condition]
+
+    @property
+    def columns(self) -> Clique:
+        """Of the domain and both conditions."""
+        named = set(self.pair[0].clique) | set(self.pair[1].clique)
+        return tuple(sorted(self.domain.columns | named))
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """All of them."""
+        return (*self.domain.conditions, *self.pair)
+
+    def _cells(self, frame: Frame) -> Floats:
+        a, b = (frame.share(each) for each in self.pair)
+        held = self.domain.share(frame)
+        return np.stack([held * a * b, held * a * (1 - b), held * (1 - a) * b,
+                         held * (1 - a) * (1 - b)], axis=1)  # fmt: skip
+
+    def fit(self, frame: Frame, weights: Floats) -> Fitted:
+        """log p11·p00/(p10·p01), with influence Σ ± (cell/p − 1)."""
+        shares = weights @ self._cells(frame)
+        if shares.min() <= 1e-12:
+            raise Undefined("one of the four cells is empty in the model")
+        signs = np.array([1.0, -1.0, -1.0, 1.0])
+
+        def influence(at: Frame) -> Floats:
+            cells = self._cells(at)
+            own = (cells / shares) @ signs
+            return np.concatenate([own[:, None], cells - shares], axis=1)
+
+        log = np.array([signs @ np.log(shares)])
+        return Fitted(log, influence, shares, ((0, 1, 2, 3),))
+
+    def shown(self, values: Floats) -> Floats:
+        """Odds ratios."""
+        return np.exp(values)

@@ -1,0 +1,307 @@
+"""From a statistic and a release to estimates with intervals.
+
+Each round corrects the means of the influence functions (`correction`), tilts the weights of the cells
+towards them and fits the statistic again, always correcting from the released model. The interval is
+
+    estimate ± h,   P(|N(b, s²)| ≤ h) = level
+
+with s² the variance by noise, sampling and a private number of rows, and b a bound on the bias by what
+the model may have missed and by what bins hide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, replace
+from functools import cached_property
+from math import hypot, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy._types import Clique
+from understudy.columns.binned import Binned
+from understudy.estimates.correction import (
+    OMEGA,
+    OMEGA_REST,
+    Correction,
+    Evidence,
+    tilted,
+)
+from understudy.estimates.estimate import Estimate, Parts
+from understudy.estimates.frame import Frame
+from understudy.estimates.interval import half_width
+from understudy.estimates.points import Points, collapsed
+from understudy.estimates.reduced import Reduced, column_noise, reduced
+from understudy.estimates.statistic import Fitted, Interval, Measured, Statistic, Undefined
+from understudy.models import Measured as Table
+from understudy.models import View
+from understudy.schema import Schema
+
+__all__ = ["FLAGGED", "ONLY_CERTIFIED", "Known", "estimated"]
+
+ROUNDS = 8
+FLAGGED = 0.1
+"""Reliance from which on an estimate carries a warning, and a certificate, where there is one, bounds
+what no table shows. One cell of three independent columns with two equally frequent values has 1/7."""
+ONLY_CERTIFIED = 0.9
+"""Reliance beyond which ω says nothing and only a certificate can bound the error."""
+CLEAR = 2.0
+"""A share that a statistic divides by is at least so many half widths of its own interval."""
+MOST_NOISE = 1.0
+"""The noise of all values of a column together, in its rows, up to which a statistic that is not linear
+in their shares is estimated: beyond, what its influence function leaves out is no longer small."""
+MOST_STEPS = 200
+UNSEEN = (
+    "it rests on what three or more columns show only together, which was never measured; a release "
+    "whose certified workload has a marginal of these columns would bound it"
+)
+_SETTLED = 0.03
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What a release tells: its model, its noisy tables and its number of rows.
+
+    rows_sigma    the noise of the number of rows; 0 where it is public
+    shape_sigma   the noise of the counts behind shapes that were found privately
+    alike         rows of one unit, at most, which may be copies of each other
+    certified     for some columns, what bounds |Σ_x (P − m)·r| for a function r of their cells, given
+                  over all of them; None where no certified marginal holds them
+    """
+
+    schema: Schema
+    model: View
+    tables: Sequence[Table]
+    rows: float
+    rows_sigma: float = 0.0
+    shape_sigma: float = 0.0
+    alike: int = 1
+    certified: Callable[[Clique, Floats], float | None] = lambda columns, rest: None
+
+
+def estimated(
+    statistic: Statistic, known: Known, target: str, level: float
+) -> tuple[Estimate, ...]:
+    """An estimate for each number of a statistic. Post-processing: nothing private is read."""
+    try:
+        return _Run(statistic, known, target, level).estimates()
+    except Undefined as error:
+        return tuple(_undetermined(name, str(error), target, level) for name in statistic.names)
+
+
+def _undetermined(
+    name: str, why: str, target: str, level: float, reliance: float | None = None
+) -> Estimate:
+    return Estimate(name, None, None, None, level, target, None, reliance, why)
+
+
+@dataclass(frozen=True, eq=False)
+class _Settled:
+    """Where the rounds ended: weights that agree with the tables as well as these allow."""
+
+    weights: Floats
+    fitted: Fitted
+    influence: Floats
+    correction: Correction
+    reached: bool
+
+
+class _Run:
+    """One statistic on one release."""
+
+    def __init__(self, statistic: Statistic, known: Known, target: str, level: float) -> None:
+        self.statistic, self.known, self.target, self.level = statistic, known, target, level
+        shape, columns = known.schema.shape, statistic.columns
+        tables = reduced(known.tables, columns, shape)
+        known = self.known = _with_rows(known, tables)
+        noise = [column_noise(tables, i, shape[i]) / known.rows for i in columns]
+        self.crowded = [
+            i
+            for i, own in zip(columns, noise, strict=True)
+            if max(own, self._shape_noise(i)) * shape[i] > MOST_NOISE
+        ]
+        self.points: Points = collapsed(known.model, columns, shape, list(map(_floor, noise)))
+        self.evidence = Evidence(self.points, tables, known.rows, known.rows_sigma)
+        self.frame = Frame.of(
+            self.points,
+            known.schema,
+            known.model,
+            statistic.numbers,
+            known.shape_sigma / known.rows,
+        )
+
+    def _shape_noise(self, i: int) -> float:
+        """The noise of a share of a column whose shape was found, and 0 for others."""
+        column = self.known.schema.modelled[i]
+        shaped = isinstance(column, Binned) and column.shape is not None
+        return self.known.shape_sigma / self.known.rows if shaped else 0.0
+
+    @property
+    def many(self) -> int:
+        """How many numbers the statistic fits."""
+        return self.settled.fitted.values.size
+
+    @cached_property
+    def settled(self) -> _Settled:
+        """The rounds. What is linear needs one, and no weights."""
+        evidence, weights = self.evidence, self.points.shares
+        lambdas, left, turn = None, None, 0
+        while True:
+            fitted = self.statistic.fit(self.frame, weights)
+            every = fitted.influence(self.frame)
+            influence = every[:, : fitted.values.size]
+            # Later rounds change φ little and begin with the λ of the one before.
+            left = evidence.affordable(every.shape[1]) if left is None else left
+            steps = min(left // 2, MOST_STEPS)
+            left -= steps
+            lambdas = evidence.weights(every, steps, lambdas)
+            goal = evidence.goal(every, lambdas)[: fitted.values.size]
+            own = np.sqrt(weights @ influence**2 / self.known.rows)
+            noise = evidence.noise(lambdas)[: fitted.values.size]
+            near = _SETTLED * (np.hypot(noise, own) + 1e-9)
+            moved, reached = None, self.statistic.linear or bool(np.all(np.abs(goal) <= near))
+            if not reached and turn < ROUNDS:
+                moved = tilted(weights, influence, goal, near / 2)
+            if moved is None:
+                reached = reached or bool(np.all(np.abs(goal) <= 10 * near))
+                correction = evidence.correction(every, lambdas)
+                return _Settled(weights, fitted, influence, correction, reached)
+            weights, turn = moved, turn + 1
+
+    def estimates(self) -> tuple[Estimate, ...]:
+        if self.known.rows < 4 * self.known.rows_sigma:
+            raise Undefined("the number of rows is hidden by its own noise")
+        if not self.statistic.first_order and set(self.crowded) & set(self.statistic.numbers):
+            raise Undefined("the noise of a column is larger than all its rows")
+        if not self.settled.reached:
+            raise Undefined("the noise is too large for it")
+        measured = [self._measured(k) for k in range(self.many)]
+        combined = self.statistic.combined(self.frame, measured)
+        return tuple(
+            self._told(name, each)
+            for name, each in zip(self.statistic.names, combined, strict=True)
+        )
+
+    @cached_property
+    def _inside(self) -> tuple[Floats, Floats, Floats]:
+        """What bins hide: (variance of one row, variance by noisy shapes, bound on the bias)."""
+        one, noisy, bias = (np.zeros(self.many) for _ in range(3))
+        fitted, weights = self.settled.fitted, self.settled.weights
+        if fitted.hidden is not None:
+            bias += fitted.hidden
+        for source in self.frame.sources(self.statistic.conditions):
+            up, down = (fitted.influence(self.frame.moved(source, by)) for by in (0.5, -0.5))
+            change = (up - down)[:, : self.many]
+            one += weights @ change**2
+            size = len(source.bias)
+            held = np.maximum(np.bincount(source.cells, weights, size), 1e-12)
+            for k in range(self.many):
+                moved = np.bincount(source.cells, weights * change[:, k], size)
+                bias[k] += np.abs(moved) @ source.bias
+                noisy[k] += float(np.sum((moved / held * source.noise) ** 2))
+        return one, noisy, bias
+
+    def _measured(self, k: int) -> Measured:
+        """One number that was fitted, and what is known of its error."""
+        settled, known, correction = self.settled, self.known, self.settled.correction
+        reliance = float(correction.reliance[k])
+        value = float(settled.fitted.values[k])
+        if self.statistic.linear:
+            value += float(correction.goal[k])
+        one, noisy, bias = (float(each[k]) for each in self._inside)
+        own = float(settled.weights @ settled.influence[:, k] ** 2)
+        sampling, inside = 0.0, sqrt(noisy + one / known.rows)
+        if self.target == "population":
+            sampling, inside = sqrt(known.alike * (own + one) / known.rows), sqrt(noisy)
+        lever = float(correction.by_rows[k]) + (value if self.statistic.per_row else 0.0)
+        beyond = self._beyond(k)
+        why = None
+        if not all(self._clear(share) for share in self._needed(k)):
+            why = "too few rows are in the group to tell it from noise"
+        elif beyond is None:
+            why = UNSEEN
+        parts = Parts(
+            float(correction.noise[k]),
+            abs(lever) * known.rows_sigma / known.rows,
+            sampling,
+            OMEGA * float(correction.seen[k]) + (beyond or 0.0),
+            inside + bias,
+        )
+        deviation = hypot(parts.noise, parts.rows, parts.sampling, inside)
+        half = half_width(deviation, parts.model + bias, self.level)
+        return Measured(value, half, parts, reliance, why)
+
+    def _told(self, name: str, measured: Interval | Measured) -> Estimate:
+        """One number as it is told."""
+        if isinstance(measured, Measured):
+            measured = self._between(measured)
+        if measured.why is not None:
+            return _undetermined(name, measured.why, self.target, self.level, measured.reliance)
+        warning = None
+        if measured.reliance >= FLAGGED:
+            warning = (
+                f"{100 * measured.reliance:.0f} % of its variance lies in what three or more columns "
+                "show only together, which was never measured"
+            )
+        times = self.known.rows if self.statistic.per_row else 1.0
+        parts = Parts(*(times * part for part in astuple(measured.parts)))
+        value, low, high = (times * each for each in (measured.value, measured.low, measured.high))
+        return Estimate(
+            name, value, low, high, self.level, self.target, parts, measured.reliance, warning
+        )
+
+    def _between(self, measured: Measured) -> Interval:
+        """A number and its interval, within its limits."""
+        low, high = self.statistic.limits(self.frame)
+        value, half, why = measured.value, measured.half, measured.why
+        if min(value + half, high) - max(value - half, low) >= 0.95 * (high - low):
+            why = why or "every value that is possible lies in the interval"
+        ends = self.statistic.shown(np.clip([value, value - half, value + half], low, high))
+        told = float(ends[0]), float(ends[1]), float(ends[2])
+        return Interval(*told, measured.parts, measured.reliance, why)
+
+    def _needed(self, k: int) -> tuple[int, ...]:
+        fitted = self.settled.fitted
+        return fitted.needed[k] if fitted.needed else ()
+
+    def _clear(self, share: int) -> bool:
+        """Whether a share that is divided by is known well enough for that."""
+        correction, at = self.settled.correction, self.many + share
+        bias = OMEGA * correction.seen[at] + OMEGA_REST * correction.unseen[at]
+        half = half_width(float(correction.noise[at]), float(bias), self.level)
+        return float(self.settled.fitted.shares[share] + correction.goal[at]) >= CLEAR * half
+
+    def _beyond(self, k: int) -> float | None:
+        """A bound on the bias by what pairs do not show; None where there is none to trust."""
+        correction = self.settled.correction
+        usual = OMEGA_REST * float(correction.unseen[k])
+        if usual == 0.0:
+            return 0.0
+        known = self.known.certified(self.points.columns, correction.rest[:, k])
+        if correction.reliance[k] > ONLY_CERTIFIED:
+            return known
+        flagged = known is not None and correction.reliance[k] >= FLAGGED
+        return known if flagged else usual if known is None else min(usual, known)
+
+
+def _with_rows(known: Known, tables: Sequence[Reduced]) -> Known:
+    """With what tables that have none of the columns add about a private number of rows."""
+    others = [table for table in tables if not table.clique]
+    if not others or known.rows_sigma == 0.0:
+        return known
+    (other,) = others
+    own, more = known.rows_sigma**-2, other.sigma**-2
+    rows = (own * known.rows + more * float(other.values)) / (own + more)
+    return replace(known, rows=max(rows, 1.0), rows_sigma=(own + more) ** -0.5)
+
+
+def _floor(noise: float) -> float:
+    """A share below which a value's own share says nothing: u with ω²·u = 16·noise², at most noise.
+
+    With it a column's table has at least .94 of its full weight at values that the model holds for
+    empty, as long as noise is small. Frozen before it was validated, as ω.
+    """
+    return min(1.0, noise, (4 * noise / OMEGA) ** 2)

@@ -1,0 +1,386 @@
+"""Families, parents with their children, made from a model of their views (`schema.family`).
+
+A release learns the law of views; here families are made whose views follow it.
+
+1. Parents and their numbers of children are rows of the model.
+2. The children of families of one size, and at one place where there is an order, are rows of the model
+   of that size and place. They go to families whose parent, and whose child before, is like those that
+   came with them.
+3. Children of families of one size, and at one place, change places as long as that lowers
+   Σ (c − m)²/√(1 + m) over the tables of parents and children and of siblings, c what the families'
+   views have in a cell and m what the model expects. Tables of children alone stay as they were.
+
+In every second round a child may change places with any other, in the rest with one that is like it in
+most columns: the first moves more, the second breaks less.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy._types import Clique
+from understudy.errors import InputError
+from understudy.models.weighted import Weighted
+from understudy.queries.families import EncodedFamilies
+from understudy.schema.family import Layout
+
+__all__ = ["EFFORT", "generate"]
+
+Codes = NDArray[Any]
+Whole = NDArray[np.int64]
+Forbidden = Mapping[Clique, NDArray[np.bool_]]
+
+EFFORT = 60
+"""Exchanges that are tried, a child, as long as there are not too many children."""
+_MOST_TRIES, _LEAST_EFFORT = 20_000_000, 6
+_NEAR = 8
+"""How far apart two children may stand that are sorted by their columns."""
+_REPAIRS = 40
+"""Partners that a child in a forbidden view is offered."""
+_FORBIDDEN = 1e9
+"""The price of a view in a forbidden cell: more than anything else could be worth."""
+
+
+def generate(
+    model: Weighted,
+    layout: Layout,
+    families: int,
+    cliques: Sequence[Clique],
+    rng: np.random.Generator,
+    effort: int = EFFORT,
+    forbidden: Forbidden | None = None,
+) -> EncodedFamilies:
+    """So many families, whose views have the tables of `cliques` as the model has them.
+
+    Deterministic given `rng`. No view is in a forbidden cell: children in such views change places
+    first, a family for which that does not help becomes a copy of another, and no exchange enters one.
+
+    Args:
+        model: The law of views.
+        layout: What its columns are.
+        families: How many.
+        cliques: Tables of views; those that exchanges cannot move are left alone.
+        rng: All randomness comes from it.
+        effort: Exchanges that are tried, a child; fewer where there are very many children.
+        forbidden: Tables of views that join a child with its parent or a sibling, True where no view
+            may be.
+
+    Raises:
+        InputError: The model has no row from which such families could be made.
+    """
+    rows = model.sample(families, rng)
+    sizes = rows[layout.size].astype(np.int64) + (not layout.childless)
+    parents = np.stack([rows[i] for i in layout.parent], axis=1)
+    children = _first_children(model, layout, (parents, sizes), cliques, rng)
+    crowd = _Crowd(layout, model.shape, parents, sizes, children)
+    if forbidden:
+        crowd = crowd.mended(forbidden, rng)
+    crowd.settle(model, cliques, forbidden or {}, effort, rng)
+    return crowd.families()
+
+
+def _places(index: Whole, size: Whole) -> Whole:
+    """Where a child stands: 0 alone, 1 first, 2 in the middle, 3 last."""
+    return np.where(size == 1, 0, np.where(index == 0, 1, np.where(index < size - 1, 2, 3)))
+
+
+# --- children to begin with ----------------------------------------------------------------------
+
+
+def _first_children(
+    model: Weighted,
+    layout: Layout,
+    homes: tuple[Codes, Whole],
+    cliques: Sequence[Clique],
+    rng: np.random.Generator,
+) -> Codes:
+    """Children of the model's rows of every size, each with a parent like its own; a row a child."""
+    parents, sizes = homes
+    starts = np.cumsum(sizes) - sizes
+    children = np.zeros((int(sizes.sum()), len(layout.child)), np.int64)
+    twins = [(k, i) for k, i in enumerate(layout.sibling) if i is not None]
+    told = _importance(model, layout, cliques)
+    for size in range(1, int(sizes.max(initial=0)) + 1):
+        own = np.flatnonzero(sizes == size)
+        if not own.size:
+            continue
+        pool: list[Codes] = []
+        for index in range(size):
+            place = int(_places(np.array(index), np.array(size)))
+            if layout.ordered or index == 0:
+                many = own.size * (1 if layout.ordered else size)
+                pool = _drawn(model, layout, (size, place), many, cliques, rng)
+            slots = starts[own] + index
+            pairs = [(i, parents[own, k]) for k, i in enumerate(layout.parent)]
+            if index > 0:
+                pairs += [(i, children[slots - 1, k]) for k, i in twins]
+            pairs.sort(key=lambda pair: -told.get(pair[0], 0.0))
+            chosen = _matched([want for _, want in pairs], [pool[i] for i, _ in pairs], rng)
+            for k, i in enumerate(layout.child):
+                children[slots, k] = pool[i][chosen]
+            rest = np.ones(pool[0].size, np.bool_)
+            rest[chosen] = False
+            pool = [column[rest] for column in pool]
+    return children
+
+
+def _drawn(
+    model: Weighted,
+    layout: Layout,
+    where: tuple[int, int],
+    rows: int,
+    cliques: Sequence[Clique],
+    rng: np.random.Generator,
+) -> list[Codes]:
+    """Rows of the model with children of families of this size and place, or of the nearest size."""
+    size, place = where
+    sizes = model.codes[layout.size].astype(np.int64) + (not layout.childless)
+    legal = (sizes > 0) & (model.weights > 0)
+    for i, values in zip(layout.child, layout.values, strict=True):
+        legal &= model.codes[i] < values
+    if layout.pos is not None:
+        stands = legal & (model.codes[layout.pos] == place)
+        legal = stands if stands.any() else legal
+    if not legal.any():
+        raise InputError(
+            "the model has no row with a child, so no family with children can be made"
+        )
+    away = np.where(legal, np.abs(sizes - size), np.iinfo(np.int64).max)
+    legal &= away == away.min()
+    outside = {layout.size, layout.pos}
+    own = Weighted(
+        model.shape,
+        tuple(column[legal] for column in model.codes),
+        model.weights[legal],
+        tuple(clique for clique in cliques if not outside & set(clique)),
+        model.swaps,
+    )
+    return own.sample(rows, rng)
+
+
+def _importance(model: Weighted, layout: Layout, cliques: Sequence[Clique]) -> dict[int, float]:
+    """What each column of parents and siblings tells of a child, in all pairs that are held."""
+    told: dict[int, float] = {}
+    for clique in cliques:
+        others = [i for i in clique if i not in layout.child]
+        if len(clique) == 2 and len(others) == 1:
+            law = model.marginal(clique)
+            apart = np.outer(law.sum(axis=1), law.sum(axis=0))
+            some = law > 0
+            information = float((law[some] * np.log(law[some] / apart[some])).sum())
+            told[others[0]] = told.get(others[0], 0.0) + information
+    return told
+
+
+def _matched(wanted: Sequence[Codes], offered: Sequence[Codes], rng: np.random.Generator) -> Whole:
+    """For every row wanted another one of those offered, alike in as many leading columns as can be."""
+    one, other = rng.permutation(wanted[0].size), rng.permutation(offered[0].size)
+    found = np.empty(one.size, np.int64)
+    keys = [np.zeros(one.size + other.size, np.int64)]
+    for want, offer in zip(wanted, offered, strict=True):
+        both = np.concatenate([want[one], offer[other]]).astype(np.int64)
+        key = keys[-1] * (int(both.max(initial=0)) + 1) + both
+        keys.append(np.unique(key, return_inverse=True)[1])
+    for key in reversed(keys):
+        here, i = _numbered(key[: one.size], np.flatnonzero(one >= 0), key.size)
+        there, j = _numbered(key[one.size :], np.flatnonzero(other >= 0), key.size)
+        _, first, second = np.intersect1d(here, there, assume_unique=True, return_indices=True)
+        i, j = i[first], j[second]
+        found[one[i]] = other[j]
+        one[i] = other[j] = -1
+    return found
+
+
+def _numbered(keys: Whole, at: Whole, most: int) -> tuple[Whole, Whole]:
+    """(a number for every one of these places, by its key and how many equal keys precede, places)."""
+    order = at[np.argsort(keys[at], kind="stable")]
+    some = keys[order]
+    before = np.arange(order.size) - np.searchsorted(some, some, side="left")
+    return some * (most + 1) + before, order
+
+
+# --- exchanges -----------------------------------------------------------------------------------
+
+
+class _Crowd:
+    """Families as the compiled loops have them (`_exchange`)."""
+
+    def __init__(
+        self, layout: Layout, shape: Sequence[int], parents: Codes, sizes: Whole, children: Codes
+    ) -> None:
+        self.layout, self.shape, self.sizes = layout, tuple(shape), sizes
+        self.starts = np.cumsum(sizes) - sizes
+        self.owner = np.repeat(np.arange(sizes.size), sizes)
+        index = np.arange(self.owner.size) - self.starts[self.owner]
+        self.group = sizes[self.owner]
+        place = np.zeros_like(index)
+        if layout.ordered:
+            place = _places(index, self.group)
+            self.group = self.group * (int(sizes.max(initial=0)) + 1) + index
+        self.people = np.column_stack([children, place, self.owner]).astype(np.uint32)
+        codes = sizes - (not layout.childless)
+        self.homes = np.column_stack([parents, codes, self.starts, sizes]).astype(np.uint32)
+
+    @property
+    def parents(self) -> Codes:
+        """Codes of parents, a row each."""
+        return self.homes[:, : len(self.layout.parent)]
+
+    @property
+    def children(self) -> Codes:
+        """Codes of children, a row each."""
+        return self.people[:, : len(self.layout.child)]
+
+    def families(self) -> EncodedFamilies:
+        """As they are now."""
+        domains = [self.shape[i] for i in self.layout.parent]
+        return EncodedFamilies(
+            _columns(self.parents, domains), self.sizes, _columns(self.children, self.layout.values)
+        )
+
+    def settle(
+        self,
+        model: Weighted,
+        cliques: Sequence[Clique],
+        forbidden: Forbidden,
+        effort: int,
+        rng: np.random.Generator,
+    ) -> None:
+        """Exchange children until the effort is spent; the objective only falls."""
+        held = [clique for clique in cliques if self._moves(clique)]
+        tables = _Tables(self, [*held, *forbidden])
+        goals = [model.marginal(clique) * self.sizes.size for clique in held]
+        tables.aim(goals, list(forbidden.values()))
+        if self.owner.size:
+            most = max(_LEAST_EFFORT, _MOST_TRIES // self.owner.size)
+            for turn in range(min(effort, most)):
+                tables.exchange(self._alike(rng) if turn % 2 else self._any(rng))
+
+    def mended(self, forbidden: Forbidden, rng: np.random.Generator) -> _Crowd:
+        """Families without a view in a forbidden cell."""
+        tables = _Tables(self, list(forbidden))
+        tables.aim([], list(forbidden.values()))
+        for _ in range(_REPAIRS):
+            broken = self._broken(tables)
+            if not broken.any():
+                return self
+            pairs = self._any(rng)
+            tables.exchange(pairs[:, broken[self.owner[pairs[0]]]])
+        broken = self._broken(tables)
+        clean = np.flatnonzero(~broken)
+        if not clean.size:
+            raise InputError("no family that the model gives keeps the rules between its members")
+        # Of the clean families those of the nearest size, at random.
+        chosen = np.arange(self.sizes.size)
+        for size in np.unique(self.sizes[broken]):
+            away = np.abs(self.sizes[clean] - size)
+            nearest = clean[away == away.min()]
+            places = np.flatnonzero(broken & (self.sizes == size))
+            chosen[places] = rng.choice(nearest, places.size)
+        sizes = self.sizes[chosen]
+        at = np.repeat(self.starts[chosen] - (np.cumsum(sizes) - sizes), sizes)
+        at += np.arange(at.size)
+        return _Crowd(self.layout, self.shape, self.parents[chosen], sizes, self.children[at])
+
+    def _broken(self, tables: _Tables) -> NDArray[np.bool_]:
+        """Which families have a view in a cell with a price."""
+        return np.bincount(self.owner, tables.prices(), self.sizes.size) > 0
+
+    def _any(self, rng: np.random.Generator) -> NDArray[np.uint32]:
+        """Every child with one of its group."""
+        order = np.argsort(self.group, kind="stable")
+        some = self.group[order]
+        first, end = np.searchsorted(some, some, "left"), np.searchsorted(some, some, "right")
+        one = rng.permutation(order.size)
+        other = first + (rng.random(order.size) * (end - first)).astype(np.int64)
+        return np.stack([order[one], order[other[one]]]).astype(np.uint32)
+
+    def _alike(self, rng: np.random.Generator) -> NDArray[np.uint32]:
+        """Every child with one of its group, alike in the leading columns of a random order."""
+        keys = [self.people[:, k] for k in rng.permutation(len(self.layout.child))]
+        order = np.lexsort([rng.permutation(self.owner.size), *keys, self.group])
+        one = rng.permutation(order.size)
+        other = np.minimum(one + rng.integers(1, _NEAR + 1, one.size), order.size - 1)
+        pairs = np.stack([order[one], order[other]]).astype(np.uint32)
+        return pairs[:, self.group[pairs[0]] == self.group[pairs[1]]]
+
+    def _moves(self, clique: Clique) -> bool:
+        """Whether exchanges move this table: it has two of parent, child and sibling."""
+        parts = (self.layout.parent, self.layout.child, self.layout.sibling)
+        return sum(bool(set(clique) & set(part)) for part in parts) > 1
+
+
+class _Tables:
+    """Tables of the views of a crowd, and what it costs them when children change places."""
+
+    def __init__(self, crowd: _Crowd, cliques: Sequence[Clique]) -> None:
+        from understudy.models import _exchange as kernels
+
+        layout, shape = crowd.layout, crowd.shape
+        siblings = {i for i in layout.sibling if i is not None}
+        # Those without a sibling come first.
+        self.order = sorted(range(len(cliques)), key=lambda c: bool(siblings & set(cliques[c])))
+        ordered = [cliques[c] for c in self.order]
+        alone = sum(not siblings & set(clique) for clique in ordered)
+        rows = [*layout.parent, layout.size, layout.pos, *layout.child, *layout.sibling]
+        strides = np.zeros((len(rows) + 2, len(ordered)), np.uint32)
+        ends = np.cumsum([math.prod(shape[i] for i in clique) for clique in ordered])
+        strides[-2, 1:] = ends[:-1]
+        for c, clique in enumerate(ordered):
+            stride = 1
+            for i in reversed(clique):
+                strides[rows.index(i), c] = stride
+                strides[-1, c] += stride * (shape[i] - 1) * (i in siblings)
+                stride *= shape[i]
+        self.people = crowd.people
+        self.where = crowd.people, crowd.homes, strides, alone, int(layout.ordered)
+        self.scratch = np.zeros((kernels.SCRATCH, len(ordered)), np.uint32)
+        self.slopes = np.zeros((2, int(ends[-1]) if ends.size else 0))
+
+    def aim(self, goals: Sequence[Codes], forbidden: Sequence[NDArray[np.bool_]]) -> None:
+        """Towards these counts in the first tables, and away from these cells in the others."""
+        from understudy.models import _exchange as kernels
+
+        found = np.zeros(self.slopes.shape[1])
+        kernels.count(*self.where, found, self.scratch)
+        start = 0
+        for c in self.order:
+            if c < len(goals):
+                goal = goals[c].reshape(-1)
+                scale, end = 1 / np.sqrt(1 + goal), start + goal.size
+                self.slopes[0, start:end] = scale * (found[start:end] - goal)
+                self.slopes[1, start:end] = scale
+            else:
+                banned = forbidden[c - len(goals)].reshape(-1)
+                end = start + banned.size
+                self.slopes[0, start:end] = np.where(banned, _FORBIDDEN, 0.0)
+            start = end
+
+    def exchange(self, pairs: NDArray[np.uint32]) -> int:
+        """Let pairs of children change places where that helps; how many did."""
+        from understudy.models import _exchange as kernels
+
+        if not self.slopes.size:
+            return 0
+        pairs = np.ascontiguousarray(pairs)
+        return int(kernels.exchange(*self.where, self.slopes, pairs, self.scratch))
+
+    def prices(self) -> NDArray[np.float64]:
+        """For every child the sum of the slopes of the cells of its views."""
+        from understudy.models import _exchange as kernels
+
+        sums = np.zeros(len(self.people))
+        kernels.flag(*self.where, self.slopes[0].copy(), self.scratch, sums)
+        return sums
+
+
+def _columns(rows: Codes, domains: Sequence[int]) -> tuple[Codes, ...]:
+    return tuple(
+        column.astype(np.min_scalar_type(max(size - 1, 0)))
+        for column, size in zip(rows.T, domains, strict=True)
+    )

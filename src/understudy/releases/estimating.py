@@ -1,0 +1,87 @@
+"""What a release tells for estimates with intervals; see `understudy.estimates`."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy._types import Clique
+from understudy.errors import InputError
+from understudy.estimates import Known
+from understudy.privacy.cost import Gaussian, Plan
+from understudy.queries import cells, count
+from understudy.releases.certificate import ROWS
+from understudy.releases.facts import LEVELS
+from understudy.units import group
+
+if TYPE_CHECKING:
+    from understudy.releases.release import Release
+
+__all__ = ["known"]
+
+NO_TABLES = (
+    "the release has no noisy tables; it was made by a method that measures none, or written before "
+    "tables were kept, or they are too large; release again with the default method"
+)
+
+
+def known(release: Release) -> Known:
+    """The model, the noisy tables and their noise, as estimates need them.
+
+    Raises:
+        InputError: The release has no noisy tables: its method measures none, or it is too old.
+    """
+    if not release.tables:
+        raise InputError(f"nothing can be estimated or tested: {NO_TABLES}")
+
+    def certified(columns: Clique, rest: NDArray[np.float64]) -> float | None:
+        return _certified(release, columns, rest)
+
+    return Known(
+        release.schema,
+        release.model,
+        release.tables,
+        float(release.rows_estimate),
+        _sigma(release.plan, ROWS) if release.rows_public is None else 0.0,
+        max(_sigma(release.plan, level) for level in LEVELS),
+        group(release.schema.unit),
+        certified,
+    )
+
+
+def _sigma(plan: Plan, purpose: str) -> float:
+    """The noise of a charge; 0 where there is none."""
+    event = plan[purpose].event if purpose in plan else None
+    return event.sigma if isinstance(event, Gaussian) else 0.0
+
+
+def _certified(release: Release, columns: Clique, rest: NDArray[np.float64]) -> float | None:
+    """b + |Σ (ŝ − m)·r|, ŝ the certified rows and b ≥ |Σ (P − ŝ)·r|, P the private table.
+
+    b is the least of range(r)·TV and U·(cells of the marginal per cell)·Σ |r − median r|: TV bounds
+    the total variation of a certified marginal that holds the columns, U the error of each of its
+    cells. With the certificate's confidence. `rest` is r over all cells of the columns; None where it
+    is not, and where no certified marginal holds them.
+    """
+    shape, certificate = release.schema.shape, release.certificate
+    families = release.workload.families
+    variations = certificate.variations or (math.inf,) * len(families)
+    wide, spread = float(np.ptp(rest)), float(np.abs(rest - np.median(rest)).sum())
+    bounds = [
+        min(
+            wide * min(variation, 1.0),
+            spread * certificate.bound * cells(shape, family.clique) / cells(shape, columns),
+        )
+        for family, variation in zip(families, variations, strict=True)
+        if set(columns) <= set(family.clique) and family.kind == "marginals"
+    ]
+    if not bounds or rest.size != cells(shape, columns):
+        return None
+    rows = count(release.schema.encode(release.rows), shape, columns)
+    gap = rows.reshape(-1) / max(release.rows.num_rows, 1) - release.model.marginal(
+        columns
+    ).reshape(-1)
+    return min(bounds) + abs(float(gap @ rest))

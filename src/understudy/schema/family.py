@@ -1,0 +1,381 @@
+"""Two tables, parents and their children, as one table of views: what a release of families is about.
+
+A family is a parent row with its s children: a household and its persons, a patient and the visits. A
+*view* of it is a row (parent, number of children, a child A, a sibling B of A). Where children have no
+order, A and B are any two different children; where they have one, B is the child before A, and the
+view says where A stands. B is null where A has no such sibling, A where there is no child at all. Every
+view has a whole weight, and those of one family sum to at most `weight`:
+
+    children                views       weight of each
+    none                    1           M
+    unordered, s = 1        1           M
+    unordered, s ≥ 2        s(s − 1)    ⌊M / (s(s − 1))⌋
+    ordered                 s           ⌊M / s⌋
+
+So a family is a privacy unit with at most M rows of one flat table, and all that holds for such a unit
+(`understudy.units`) holds for it: a table of counts moves by at most M in L1 and L2 when a family
+enters or leaves, as it moves by 1 for a row, whatever the number of children is. M is a common multiple
+of the divisors where that is small enough, so that nothing is lost by rounding.
+
+Of a family with more than `max_children` children so many count: the first ones in their order, or,
+without an order, a random choice that depends on the family alone (`Unit`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+from understudy.columns import Category, Column, Identifier, Integer, Modelled
+from understudy.columns.base import is_whole, near, require_known
+from understudy.errors import SchemaError
+from understudy.schema import toml
+from understudy.schema.schema import Schema
+from understudy.units import Unit
+
+__all__ = ["SIBLINGS", "Family", "FamilySchema", "Layout", "weight_of"]
+
+SIBLINGS = ("same", "all", "none", "pairs")
+POSITIONS = ("only", "first", "middle", "last")
+MOST_CHILDREN = 1_000
+_MOST_WEIGHT = 720_720
+
+
+@dataclass(frozen=True)
+class Family:
+    """How two tables belong together; public.
+
+    key           the column of the parents that names a family
+    foreign_key   the column of the children that names their parent
+    max_children  so many children of a family count, and are made
+    min_children  0, or 1 where parents without children are left out
+    order         the column that orders the children of a family; none where they have no order
+    siblings      which pairs of columns of two siblings are measured: each with itself ("same"), all,
+                  none, or those listed in `pairs`
+    """
+
+    parent: str
+    key: str
+    child: str
+    foreign_key: str
+    max_children: int
+    min_children: int = 0
+    order: str | None = None
+    siblings: str = "same"
+    pairs: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("parent", "key", "child", "foreign_key"):
+            text = vars(self)[name]
+            if not isinstance(text, str) or not text:
+                raise SchemaError(f"[[table]]: {name} = {text!r} must be a name")
+        if self.parent == self.child:
+            raise SchemaError(f"[[table]]: both tables are called {self.parent!r}; rename one")
+        if not is_whole(self.max_children, 1, MOST_CHILDREN):
+            raise SchemaError(
+                f"table {self.child!r}: max_children = {self.max_children!r} must be a whole number "
+                f"from 1 to {MOST_CHILDREN:,}: so many children of one {self.parent!r} count"
+            )
+        if self.min_children not in (0, 1) or isinstance(self.min_children, bool):
+            raise SchemaError(
+                f"table {self.child!r}: min_children = {self.min_children!r} must be 0, or 1 to leave "
+                f"out {self.parent!r} without children"
+            )
+        if self.siblings not in SIBLINGS:
+            raise SchemaError(
+                f"table {self.child!r}: siblings = {self.siblings!r} must be one of "
+                f"{', '.join(SIBLINGS)}{near(str(self.siblings), SIBLINGS)}"
+            )
+        if bool(self.pairs) != (self.siblings == "pairs"):
+            raise SchemaError(
+                f'table {self.child!r}: siblings = "pairs" goes with pairs = [["a", "b"], ...], and '
+                f"only with it"
+            )
+        object.__setattr__(self, "pairs", tuple(tuple(pair) for pair in self.pairs))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the parts of a view stand among the modelled columns; public."""
+
+    parent: tuple[int, ...]
+    size: int
+    child: tuple[int, ...]
+    sibling: tuple[int | None, ...]
+    """For every column of the child that of its sibling, None where it is not modelled."""
+    values: tuple[int, ...]
+    """For every column of the child how many codes stand for a child that is there."""
+    pos: int | None
+    childless: bool
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the sibling is the child before."""
+        return self.pos is not None
+
+
+def weight_of(most: int, *, ordered: bool) -> int:
+    """M: the least weight that can be divided evenly for up to `most` children, or a large one."""
+    divisors = (s if ordered or s == 1 else s * (s - 1) for s in range(1, most + 1))
+    least = 1
+    for divisor in divisors:
+        least = math.lcm(least, divisor)
+        if least > _MOST_WEIGHT:
+            return _MOST_WEIGHT
+    return least
+
+
+@dataclass(frozen=True)
+class FamilySchema(Schema):
+    """The table of views of two tables. Make it with `of`, or read it from a file of version 2.
+
+    `columns`, `shape` and all that a plan looks at are those of the views; `parents` and `children`
+    are the schemas of the two tables.
+    """
+
+    parents: Schema | None = None
+    children: Schema | None = None
+    family: Family | None = None
+
+    @classmethod
+    def of(
+        cls, parents: Schema, children: Schema, family: Family, rows_public: int | None = None
+    ) -> FamilySchema:
+        """The views of two tables; `rows_public` is the number of parents, where that is public.
+
+        Raises:
+            SchemaError: A column that the family names is missing or of another type, or a table has
+                what only one by itself can have: a unit, private domains, rules.
+        """
+        for name, schema in ((family.parent, parents), (family.child, children)):
+            _require_plain(name, schema)
+        _require_identifier(parents, family.parent, "key", family.key)
+        _require_identifier(children, family.child, "foreign_key", family.foreign_key)
+        if family.order is not None and family.order not in _names(children):
+            raise SchemaError(
+                f"table {family.child!r}: order = {family.order!r} is not one of its columns"
+                f"{near(family.order, _names(children))}"
+            )
+        weight = weight_of(family.max_children, ordered=family.order is not None)
+        key = f"{family.parent}.{family.key}"
+        return cls(
+            (Identifier(key), *_views(parents, children, family)),
+            rows_public=None if rows_public is None else rows_public * weight,
+            unit=Unit(key, weight, family=family.child),
+            parents=parents,
+            children=children,
+            family=family,
+        )
+
+    @property
+    def tables(self) -> tuple[Schema, Schema, Family]:
+        """Parents, children, and how they belong together."""
+        assert self.parents is not None
+        assert self.children is not None
+        assert self.family is not None
+        return self.parents, self.children, self.family
+
+    @property
+    def weight(self) -> int:
+        """M: what the views of one family weigh together."""
+        assert self.unit is not None
+        return self.unit.max_rows
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where the parts of a view stand."""
+        parents, children, family = self.tables
+        at = {column.name: i for i, column in enumerate(self.modelled)}
+        word = _sibling(family)
+        return Layout(
+            tuple(at[f"{family.parent}.{column.name}"] for column in parents.modelled),
+            at[f"{family.child}.count"],
+            tuple(at[f"{family.child}.{column.name}"] for column in children.modelled),
+            tuple(at.get(f"{word}.{column.name}") for column in children.modelled),
+            children.shape,
+            at.get(f"{family.child}.position"),
+            family.min_children == 0,
+        )
+
+    def usual_workload(self) -> Any:
+        """All pairs of parent, number of children and child, and the declared pairs of siblings."""
+        _, children, family = self.tables
+        layout, names = self.layout, [column.name for column in self.modelled]
+        siblings = {i for i in layout.sibling if i is not None}
+        free = [i for i in range(len(names)) if i not in siblings]
+        wanted = list(itertools.combinations(free, 2))
+        for one, other in _sibling_pairs(children, family):
+            a, b = children.position(one), children.position(other)
+            second = layout.sibling[b]
+            assert second is not None
+            wanted.append((layout.child[a], second))
+        return [[names[i] for i in sorted(pair)] for pair in dict.fromkeys(wanted)]
+
+    def require_confirmed(self) -> None:
+        """Refuse a schema that is not fit for a release; see `Schema`."""
+        parents, children, family = self.tables
+        for name, schema in ((family.parent, parents), (family.child, children)):
+            try:
+                schema.require_confirmed()
+            except SchemaError as error:
+                raise type(error)(f"table {name!r}: {error}") from None
+
+    def _document(self) -> toml.Document:
+        parents, children, family = self.tables
+        rows = None if self.rows_public is None else self.rows_public // self.weight
+        head: dict[str, Any] = {"version": 2, "rows_public": rows}
+        own = {
+            field.name: vars(family)[field.name]
+            for field in fields(family)
+            if field.name not in ("parent", "key", "child")
+            and vars(family)[field.name] != field.default
+        }
+        tables = [
+            {"name": family.parent, "key": family.key},
+            {"name": family.child, "parent": family.parent, **own},
+        ]
+        columns: list[dict[str, Any]] = []
+        for name, schema in ((family.parent, parents), (family.child, children)):
+            shared = {"null_values": schema.null_values} if schema.null_values else {}
+            tables[name == family.child] |= shared
+            columns += [{"table": name, **toml.column_facts(c)} for c in schema.columns]
+        kept = {key: value for key, value in head.items() if value is not None}
+        return toml.Document(kept, columns, [], [], tables)
+
+    @classmethod
+    def from_document(cls, document: toml.Document) -> FamilySchema:
+        """The schema that a file of version 2 declares."""
+        parent, child = _two(document.tables)
+        known = [field.name for field in fields(Family)]
+        require_known(parent, ["name", "key", "null_values"], f"table {parent['name']!r}")
+        require_known(
+            child, ["name", "null_values", *known[3:], "parent"], f"table {child['name']!r}"
+        )
+        for facts, needed in ((parent, ("key",)), (child, ("foreign_key", "max_children"))):
+            for key in needed:
+                if key not in facts:
+                    raise SchemaError(f"table {facts['name']!r}: {key} is missing")
+        stated = {key: child[key] for key in known[3:] if key in child}
+        family = Family(parent["name"], parent["key"], child["name"], **stated)
+        columns: dict[str, list[Column]] = {parent["name"]: [], child["name"]: []}
+        for at, facts in enumerate(document.columns, 1):
+            own = dict(facts)
+            table = own.pop("table", None)
+            if table not in columns:
+                raise SchemaError(
+                    f"[[column]] number {at}: table = {table!r} must be one of "
+                    f"{', '.join(map(repr, columns))}"
+                )
+            columns[table].append(toml.build_column(own, at))
+        made = [
+            Schema(tuple(columns[facts["name"]]), null_values=facts.get("null_values", ()))
+            for facts in (parent, child)
+        ]
+        return cls.of(made[0], made[1], family, document.head.get("rows_public"))
+
+
+def _views(parents: Schema, children: Schema, family: Family) -> list[Column]:
+    """The modelled columns of a view."""
+    childless = family.min_children == 0
+    found: list[Column] = [replace(c, name=f"{family.parent}.{c.name}") for c in parents.modelled]
+    least = family.min_children
+    # One that stands alone would leave nothing to model.
+    found.append(Integer(f"{family.child}.count", lower=least, upper=family.max_children))
+    found += [_perhaps(c, f"{family.child}.{c.name}", childless) for c in children.modelled]
+    if family.order is not None:
+        found.append(Category(f"{family.child}.position", POSITIONS, nullable=childless))
+    word, paired = _sibling(family), {b for _, b in _sibling_pairs(children, family)}
+    found += [_perhaps(c, f"{word}.{c.name}", True) for c in children.modelled if c.name in paired]
+    return found
+
+
+def _perhaps(column: Modelled, name: str, absent: bool) -> Column:
+    """The column of a child that may not be there: null then."""
+    return replace(column, name=name, nullable=column.nullable or absent)
+
+
+def _sibling(family: Family) -> str:
+    return "sibling" if family.order is None else "previous"
+
+
+def _sibling_pairs(children: Schema, family: Family) -> list[tuple[str, str]]:
+    """Which columns of two siblings are measured together."""
+    names = [column.name for column in children.modelled]
+    if family.max_children < 2 or family.siblings == "none":
+        return []
+    if family.siblings == "same":
+        return [(name, name) for name in names]
+    if family.siblings == "all":
+        if family.order is not None:
+            return list(itertools.product(names, names))
+        return list(itertools.combinations_with_replacement(names, 2))
+    for name in (name for pair in family.pairs for name in pair):
+        if name not in names:
+            raise SchemaError(
+                f"table {family.child!r}: pairs names {name!r}, which is not one of its modelled "
+                f"columns{near(name, names)}"
+            )
+    return [(a, b) for a, b in family.pairs]
+
+
+def _two(tables: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The table of parents and that of children."""
+    for at, facts in enumerate(tables, 1):
+        if not isinstance(facts.get("name"), str) or not facts["name"]:
+            raise SchemaError(f'[[table]] number {at} has no name; add name = "..."')
+    parents = [facts for facts in tables if "parent" not in facts]
+    children = [facts for facts in tables if "parent" in facts]
+    if len(tables) != 2 or len(parents) != 1:
+        raise SchemaError(
+            f"there are {len(tables)} [[table]] entries, {len(children)} of them with a parent: a "
+            f"release has one table of parents and one of their children. Release a second table of "
+            f"children by itself, with the same parents; its budget adds up in a ledger"
+        )
+    if children[0]["parent"] != parents[0]["name"]:
+        raise SchemaError(
+            f"table {children[0]['name']!r}: parent = {children[0]['parent']!r} is not "
+            f"{parents[0]['name']!r}, the other table"
+        )
+    return parents[0], children[0]
+
+
+def _require_plain(name: str, schema: Schema) -> None:
+    if schema.unit is not None:
+        raise SchemaError(f"table {name!r}: a unit is not declared; the family is the unit")
+    if schema.undeclared:
+        column = schema.undeclared[0].name
+        raise SchemaError(
+            f"table {name!r}: the domain of column {column!r} is to be found privately, which a "
+            f"release of families does not do; declare its values, or its bounds and bins"
+        )
+    if schema.rules or schema.geography:
+        raise SchemaError(f"table {name!r}: rules and places are not kept in families yet")
+    if not schema.modelled:
+        raise SchemaError(f"table {name!r}: no column is modelled; declare at least one")
+    for column in schema.modelled:
+        if column.name in ("count", "position"):
+            raise SchemaError(
+                f"table {name!r}: column {column.name!r} has the name of a figure about families; "
+                f"rename it"
+            )
+
+
+def _require_identifier(schema: Schema, table: str, what: str, name: str) -> None:
+    found = [column for column in schema.columns if column.name == name]
+    if not found:
+        raise SchemaError(
+            f"table {table!r}: {what} = {name!r} is not one of its columns{near(name, _names(schema))}"
+        )
+    if not isinstance(found[0], Identifier):
+        raise SchemaError(
+            f"table {table!r}: {what} = {name!r} is a column of type {found[0].kind!r}; declare it "
+            f'with type = "identifier"'
+        )
+
+
+def _names(schema: Schema) -> list[str]:
+    return [column.name for column in schema.columns]

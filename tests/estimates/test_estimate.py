@@ -1,0 +1,39 @@
+"""Estimates as people and programs read them."""
+
+import json
+
+import pytest
+
+from understudy.estimates import Estimate, Estimates, Parts
+
+PARTS = Parts(0.01, 0.0, 0.02, 0.003, 0.0)
+TOLD = Estimate("share(b)", 0.43210, 0.38123, 0.48321, 0.95, "table", PARTS, 0.0)
+LARGE = Estimate(
+    "sum(x)", 12345678.9, 12300000.0, 12400000.0, 0.9, "population", PARTS, 0.4, "careful"
+)
+NONE = Estimate("gini(x)", None, None, None, 0.95, "table", None, None, "too noisy")
+
+
+def test_words():
+    assert str(TOLD) == "share(b) = 0.432 [0.381, 0.483] (estimated, 95 %, table)"
+    assert LARGE.shown == ("12,345,679", "12,300,000", "12,400,000")
+    assert str(LARGE).endswith("(estimated, 90 %, population); careful")
+    assert repr(NONE) == "<Estimate gini(x): not determined (too noisy)>"
+    assert (TOLD.determined, NONE.determined) == (True, False)
+
+
+def test_json():
+    told = json.loads(json.dumps(TOLD.to_json()))
+    assert (told["value"], told["parts"]["noise"], told["determined"]) == (0.4321, 0.01, True)
+    assert json.loads(json.dumps(Estimates((TOLD, NONE)).to_json()))[1]["value"] is None
+
+
+def test_several():
+    both = Estimates((TOLD, NONE))
+    assert (len(both), both[0], both["gini(x)"], list(both)) == (2, TOLD, NONE, [TOLD, NONE])
+    assert str(both).splitlines() == [str(TOLD), str(NONE)]
+    with pytest.raises(KeyError, match="there are share"):
+        both["mean(x)"]
+    shown = both._repr_html_()
+    assert "not determined" in shown
+    assert "too noisy" in shown

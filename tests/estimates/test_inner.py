@@ -1,0 +1,56 @@
+"""Numbers inside cells."""
+
+import numpy as np
+import pytest
+
+from understudy.errors import WorkloadError
+from understudy.estimates.inner import DRAWN, inner, steepness
+from understudy.schema import Boolean, Category, Date, Integer, Number
+
+SHAPED = Integer("x", edges=(0, 4, 9), shape={"leaves": (0, 1, 4, 5, 10), "weights": (3, 1, 0, 4)})
+
+
+def test_even_cells():
+    found = inner(Number("x", 0, 10, bins=5, decimals=2, nullable=True, special=(99,)))
+    assert len(found) == 5
+    assert found.mean == pytest.approx([1, 3, 5, 7, 9], abs=0.02)
+    assert found.deviation == pytest.approx(np.full(5, 2 / 12**0.5), rel=0.01)
+    assert found.below(3.0) == pytest.approx([1, 0.5, 0, 0, 0], abs=1 / DRAWN)
+    whole = inner(Integer("x", 0, 9, bins=5))
+    assert whole.mean == pytest.approx([0.5, 2.5, 4.5, 6.5, 8.5])
+    assert whole.deviation == pytest.approx(np.full(5, 0.5))
+    single = inner(Integer("x", 3, 6))
+    assert (single.mean.tolist(), single.deviation.any()) == ([3, 4, 5, 6], False)
+
+
+def test_other_columns_with_numbers():
+    assert inner(Boolean("b")).mean.tolist() == [0, 1]
+    assert inner(Category("c", (1, 5, 9))).mean.tolist() == [1, 5, 9]
+    with pytest.raises(WorkloadError, match=r"'c' \(category\) holds no numbers.*share\(c = "):
+        inner(Category("c", ("u", "v")))
+    with pytest.raises(WorkloadError, match="'d'"):
+        inner(Date("d", "2020-01-01", "2020-12-31", bins=12))
+
+
+def test_a_shape_has_its_own_means_and_noise():
+    found = inner(SHAPED, 10.0)
+    # A quarter of the first cell's rows are spread over 1, 2, 3; the second cell's over 5 … 9,
+    # by a density that follows its neighbours'.
+    assert found.mean == pytest.approx([0.5, 7.0], abs=0.3)
+    spread = [np.hypot(0.5 - 1.0, 2.5 - 1.0), 0.0]  # middles of leaves with rows, less the mean
+    assert found.uncertain == pytest.approx(10.0 * np.array(spread), rel=1e-6)
+    assert found.relative == pytest.approx(found.uncertain / found.deviation)
+    assert not inner(Integer("x", 0, 9, bins=5), 10.0).uncertain.any()
+
+
+def test_steepness_follows_neighbours():
+    column = Number("x", 0, 4, bins=4)
+    shares = np.array([0.1, 0.2, 0.3, 0.4])
+    assert steepness(column, shares) == pytest.approx([0.5, 0.25, 1 / 6, 0.125])
+    assert steepness(column, np.array([0.0, 0.5, 0.5, 0.0])) == pytest.approx([1, 0.25, 0.25, 1])
+    assert not steepness(Integer("x", 0, 3), shares).any()
+    assert not steepness(SHAPED, np.array([0.5, 0.5])).any()
+    assert steepness(Number("x", 0, 4, bins=1, nullable=True), np.array([1.0, 0])).tolist() == [
+        1,
+        0,
+    ]

@@ -1,0 +1,176 @@
+"""Intervals: coverage on tables whose noise is simulated, what is flagged, and what is not told."""
+
+import numpy as np
+import pytest
+
+from tests.estimates import tiny
+from understudy.estimates import estimate
+from understudy.estimates.solve import FLAGGED
+from understudy.models import Measured
+
+ROWS, SIGMA, TIMES = 4000, 40.0, 300
+ASKED = ("share(x >= 4 and b)", "mean(x)", "mean(x) where b", "correlation(x, b)", "median(x)",
+         "ols(x ~ b)", "logit(b ~ x)", "odds(b, a = 'q')", "gini(x)")  # fmt: skip
+X = 2 * tiny.ALL[2] + 0.5
+
+
+def population(asked, shares):
+    """The parameter, with values evenly inside cells."""
+    w, b = shares.reshape(-1), tiny.ALL[1] == 1
+    q, ints = tiny.ALL[0] == 1, np.bincount(tiny.ALL[2], shares.reshape(-1)).repeat(2) / 2
+    mean = w @ X
+    slope = (w * b) @ X / (w @ b) - (w * ~b) @ X / (w @ ~b)
+    match asked:
+        case "share(x >= 4 and b)":
+            return w @ ((tiny.ALL[2] >= 2) & b)
+        case "mean(x)":
+            return mean
+        case "mean(x) where b":
+            return (w * b) @ X / (w @ b)
+        case "correlation(x, b)":
+            sd = np.sqrt((w @ (X - mean) ** 2 + 0.25) * (w @ b) * (w @ ~b))
+            return w @ ((X - mean) * b) / sd
+        case "median(x)":
+            return float(np.searchsorted(np.cumsum(ints), 0.5))
+        case "ols(x ~ b)":
+            return slope
+        case "odds(b, a = 'q')":
+            return w[b & q].sum() * w[~b & ~q].sum() / w[b & ~q].sum() / w[~b & q].sum()
+        case "gini(x)":
+            values = np.arange(10.0)
+            return ints @ np.abs(values[:, None] - values) @ ints / (2 * ints @ values)
+    return None
+
+
+def last(found):
+    return found if hasattr(found, "value") else found[len(found) - 1]
+
+
+@pytest.fixture(scope="module")
+def releases():
+    """Tables drawn from the population, with noise, and models that are wrong in a way of their own."""
+    rng, truth, found = np.random.default_rng(5), tiny.truth(), []
+    for _ in range(TIMES):
+        counts = rng.multinomial(ROWS, truth.reshape(-1)).reshape(tiny.SHAPE)
+        model = truth * np.exp(0.15 * rng.normal(size=tiny.SHAPE[:2])[..., None])
+        tables = tiny.counted(counts, SIGMA, rng)
+        found.append(tiny.known(model / model.sum(), tables, ROWS))
+    return found
+
+
+@pytest.mark.parametrize("asked", [asked for asked in ASKED if not asked.startswith("logit")])
+def test_intervals_cover(releases, asked):
+    """At least .95 less 5 standard errors of 120 draws, and not by being wide: errors are as stated."""
+    truth = population(asked, tiny.truth())
+    told = [last(estimate(known, asked)) for known in releases[:120]]
+    covered = np.mean([each.low <= truth <= each.high for each in told])
+    assert covered >= 0.95 - 5 * np.sqrt(0.95 * 0.05 / 120)
+    narrow = np.mean([each.low + 0.4 * (each.high - each.low) <= truth
+                      <= each.high - 0.4 * (each.high - each.low) for each in told])  # fmt: skip
+    if asked != "median(x)":  # whole numbers
+        assert narrow < 0.7
+    assert all(each.reliance < FLAGGED for each in told) or asked == "share(x >= 4 and b)"
+
+
+def test_a_wrong_noise_does_not_cover(releases):
+    truth, wrong = population("mean(x)", tiny.truth()), []
+    for known in releases[:60]:
+        tables = [Measured(t.clique, t.values, t.sigma / 8) for t in known.tables]
+        told = estimate(tiny.known(known.model.marginal((0, 1, 2)), tables, ROWS), "mean(x)",
+                        "table")  # fmt: skip
+        wrong.append(told.low <= truth <= told.high)
+    assert np.mean(wrong) < 0.8
+
+
+def test_parts_by_target(releases):
+    population_, table = (estimate(releases[0], "mean(x)", t) for t in ("population", "table"))
+    assert (table.parts.sampling, table.parts.rows) == (0.0, 0.0)
+    shares = tiny.truth().reshape(-1)
+    sd = np.sqrt(shares @ (X - shares @ X) ** 2 + 0.25)  # 0.25 inside cells
+    assert population_.parts.sampling == pytest.approx(sd / np.sqrt(ROWS), rel=0.1)
+    assert table.parts.inside > population_.parts.inside > 0
+    assert table.parts.noise == population_.parts.noise > 0
+    assert table.high - table.low < population_.high - population_.low
+
+
+def test_units_with_many_rows_widen_the_sampling_part():
+    rng = np.random.default_rng(6)
+    tables = tiny.counted(ROWS * tiny.truth(), SIGMA, rng)
+    one, four = (
+        estimate(tiny.known(tiny.truth(), tables, ROWS, alike=k), "mean(x)") for k in (1, 4)
+    )
+    assert four.parts.sampling == pytest.approx(2 * one.parts.sampling)
+
+
+def test_a_private_number_of_rows_is_a_part():
+    rng = np.random.default_rng(7)
+    tables = [t for t in tiny.counted(ROWS * tiny.truth(), SIGMA, rng) if len(t.clique) == 1]
+    public = estimate(tiny.known(tiny.truth(), tables, ROWS), "count(b)", "table")
+    private = estimate(
+        tiny.known(tiny.truth(), tables, ROWS, rows_sigma=100.0), "count(b)", "table"
+    )
+    assert (public.parts.rows, private.parts.rows > 0) == (0.0, True)
+    assert private.high - private.low > public.high - public.low
+    hidden = estimate(tiny.known(tiny.truth(), [], ROWS, rows_sigma=2000.0), "mean(x)")
+    assert not hidden.determined
+    assert "number of rows" in hidden.warning
+
+
+def test_sums_are_means_times_rows():
+    rng = np.random.default_rng(8)
+    known = tiny.known(tiny.truth(), tiny.counted(ROWS * tiny.truth(), SIGMA, rng), ROWS)
+    total, mean = estimate(known, "sum(x)", "table"), estimate(known, "mean(x)", "table")
+    assert total.value == pytest.approx(ROWS * mean.value, rel=1e-3)
+    assert total.parts.noise == pytest.approx(ROWS * mean.parts.noise, rel=0.05)
+
+
+def parity():
+    """Pairs are independent; three columns together are not, for a ≠ 'p'."""
+    shares = np.zeros(tiny.SHAPE)
+    a, b, x = np.indices(tiny.SHAPE)
+    shares[:] = 1 / 30
+    odd = ((a == 1) ^ (b == 1) ^ (x >= 2)) & (x < 4)
+    shares *= np.where(a == 0, 1.0, np.where(x < 4, np.where(odd, 1.8, 0.2), 1.0))
+    return shares / shares.sum()
+
+
+PARITY = (
+    "share((a = 'q' and b or a = 'r' and not b) and x < 4 "
+    "or (a = 'r' and b or a = 'q' and not b) and x >= 4)"
+)
+
+
+def test_what_only_three_columns_show_is_flagged_or_not_told():
+    rng, counts = np.random.default_rng(9), ROWS * parity()
+    tables = tiny.counted(counts, SIGMA, rng)
+    flat = np.full(tiny.SHAPE, 1 / 30)
+    told = estimate(tiny.known(flat, tables, ROWS), PARITY, "table")
+    assert told.reliance > FLAGGED
+    assert "three or more columns" in told.warning
+    rare = "share(b and (x < 2 or x >= 8) and a = 'q' or not b and 2 <= x and x < 8 and a = 'q')"
+    assert estimate(tiny.known(flat, tables, ROWS), rare).warning is not None
+
+
+def test_only_a_certificate_speaks_where_nearly_all_is_unseen(monkeypatch):
+    from understudy.estimates import solve
+
+    monkeypatch.setattr(solve, "ONLY_CERTIFIED", 0.2)
+    rng, counts = np.random.default_rng(10), ROWS * parity()
+    tables, flat = tiny.counted(counts, SIGMA, rng), np.full(tiny.SHAPE, 1 / 30)
+    silent = estimate(tiny.known(flat, tables, ROWS), PARITY, "table")
+    assert (silent.value, silent.low, silent.high, silent.parts) == (None,) * 4
+    assert "never measured" in silent.warning
+    bound = estimate(
+        tiny.known(flat, tables, ROWS, certified=lambda columns, rest: 0.3), PARITY, "table"
+    )
+    assert bound.parts.model >= 0.3
+
+
+def test_small_groups_and_large_noise_are_not_determined():
+    rng = np.random.default_rng(11)
+    noisy = tiny.known(tiny.truth(), tiny.counted(300 * tiny.truth(), 200.0, rng), 300)
+    for asked in ("mean(x) where b and a = 'r'", "gini(x)", "correlation(x, b)", "logit(b ~ x)"):
+        told = last(estimate(noisy, asked))
+        assert (told.determined, told.value, told.low) == (False, None, None), asked
+        assert str(told).endswith(")")
+        assert "not determined" in str(told)

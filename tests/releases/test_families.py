@@ -1,0 +1,192 @@
+"""A release of two tables: made, saved, read back, verified twice, and refused when tampered with."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import understudy as us
+from understudy.errors import InputError, VerificationError
+from understudy.releases.bundle import digest, manifest_bytes
+from understudy.releases.families import FamilyRelease
+from understudy.releases.verify import _drawn
+from understudy.schema import Category, Identifier, Integer, Schema
+from understudy.schema.family import Family, FamilySchema
+
+ROOT = Path(__file__).parents[2]
+PARENTS = Schema((Identifier("hid", dtype="int64"), Category("region", ("N", "S"))))
+CHILDREN = Schema(
+    (
+        Identifier("hid", dtype="int64"),
+        Identifier("visit"),
+        Integer("age", lower=0, upper=99, bins=5),
+        Category("sex", ("F", "M")),
+    )
+)
+
+
+def schema_of(order=None, least=1):
+    return FamilySchema.of(
+        PARENTS, CHILDREN, Family("homes", "hid", "people", "hid", 4, least, order), 400
+    )
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """Siblings are of one sex nearly always, and of an age."""
+    rng = np.random.default_rng(5)
+    homes = np.arange(400)
+    sizes = rng.integers(1, 5, 400)
+    home = np.repeat(homes, sizes)
+    sex = np.where(rng.random(home.size) < 0.95, home % 2, 1 - home % 2)
+    return (
+        pa.table({"hid": homes, "region": np.where(rng.random(400) < 0.5, "N", "S")}),
+        pa.table(
+            {
+                "hid": home,
+                "visit": [str(i) for i in range(home.size)],
+                "age": np.clip(20 * (home % 5) + rng.integers(0, 20, home.size), 0, 99),
+                "sex": np.where(sex == 0, "F", "M"),
+            }
+        ),
+    )
+
+
+@pytest.fixture(scope="module")
+def made(tables):
+    return us.release(tables, schema_of(), epsilon=30, delta=1e-6, key=1)
+
+
+@pytest.fixture(scope="module")
+def folder(made, tmp_path_factory):
+    return made.save(tmp_path_factory.mktemp("families") / "made")
+
+
+@pytest.fixture(scope="module")
+def second_verifier():
+    spec = importlib.util.spec_from_file_location("second", ROOT / "tools" / "verify_release.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.verify
+
+
+def test_both_tables_come_out_with_keys_that_hold(made):
+    assert isinstance(made, FamilyRelease)
+    assert made.parents.column_names == ["hid", "region"]
+    assert made.children.column_names == ["hid", "age", "sex"]
+    keys = made.parents["hid"].to_numpy()
+    assert (keys == np.arange(1, 401)).all()
+    home = made.children["hid"].to_numpy()
+    assert (np.diff(home) >= 0).all()
+    assert set(home) == set(keys)
+    assert np.bincount(home)[1:].max() <= 4
+
+
+def test_siblings_are_alike_as_in_the_private_table(made):
+    home, sex = made.children["hid"].to_numpy(), made.children["sex"].to_numpy(zero_copy_only=False)
+    same = [sex[i] == sex[i - 1] for i in range(1, home.size) if home[i] == home[i - 1]]
+    assert np.mean(same) > 0.8  # 0.905 there, 0.5 of children drawn one by one; ε = 30
+
+
+def test_what_is_promised_and_certified_is_about_families(made):
+    assert "one homes.hid with all its people" in made.promise
+    assert "public number 400" in made.promise
+    assert made.certificate.rows == made.families.views.total == 400 * made.schema.weight
+    answer = made.answer("`people.sex` = 'F' and `homes.region` = 'N'")
+    assert answer.certified
+    assert answer.low <= answer.estimate <= answer.high
+
+
+def test_it_is_read_back_and_verified_by_both(made, folder, second_verifier):
+    again = us.Release.load(folder)
+    assert isinstance(again, FamilyRelease)
+    assert again.parents.equals(made.parents)
+    assert again.children.equals(made.children)
+    assert again.rows.equals(made.rows)
+    assert us.verify(folder).passed
+    assert second_verifier(folder) == []
+
+
+def test_fresh_families_cost_nothing(made):
+    parents, children = made.sample(50, key=3)
+    assert parents.num_rows == 50
+    assert made.sample(50, key=3)[1].equals(children)
+    with pytest.raises(InputError, match="two tables"):
+        next(made.stream(5))
+
+
+def _changed(folder, out, name, table):
+    """The bundle with another table, and a manifest that fits it."""
+    shutil.copytree(folder, out)
+    pq.write_table(table, out / name)
+    manifest = json.loads((out / "release.json").read_text(encoding="utf-8"))
+    data = (out / name).read_bytes()
+    manifest["files"][name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+    manifest["families"]["children" if name == "children.parquet" else "parents"] = table.num_rows
+    manifest["digest"] = digest(manifest)
+    (out / "release.json").write_bytes(manifest_bytes(manifest))
+    return out
+
+
+@pytest.mark.parametrize(
+    "change", ["orphan", "crowd", "value", "order", "twice", "parents", "sizes"]
+)
+def test_tampered_families_are_refused_by_both(folder, tmp_path, second_verifier, change):
+    parents = pq.read_table(folder / "parents.parquet")
+    children = pq.read_table(folder / "children.parquet")
+    name, table = "children.parquet", children
+    column = children["hid"].to_numpy().copy()
+    if change == "orphan":
+        column[-1] = 10_000
+    elif change == "crowd":
+        column[:9] = 1
+    elif change == "order":
+        column = column[::-1].copy()
+    if change in ("orphan", "crowd", "order"):
+        table = children.set_column(0, "hid", pa.array(column))
+    elif change == "value":
+        table = children.set_column(2, "sex", pa.array(["?"] * children.num_rows))
+    elif change == "parents":
+        region = pa.array(np.roll(parents["region"].to_numpy(zero_copy_only=False), 1))
+        name, table = "parents.parquet", parents.set_column(1, "region", region)
+    elif change == "sizes":
+        home = np.sort(401 - column)  # as many families of every size, in another order
+        table = children.set_column(0, "hid", pa.array(home))
+    else:
+        name, table = "parents.parquet", pa.concat_tables([parents, parents.slice(0, 1)])
+    out = _changed(folder, tmp_path / change, name, table)
+    assert not us.verify(out).passed
+    assert second_verifier(out) != []
+
+
+def test_another_order_of_children_is_found_by_drawing_again(folder, tmp_path):
+    children = pq.read_table(folder / "children.parquet")
+    ages = pa.array(np.roll(children["age"].to_numpy(), 1))
+    out = _changed(
+        folder, tmp_path / "rolled", "children.parquet", children.set_column(1, "age", ages)
+    )
+    with pytest.raises(VerificationError, match="column 'age' differs"):
+        _drawn(us.Release.load(out))
+
+
+def test_ordered_families_are_numbered_in_their_order(tables, tmp_path, second_verifier):
+    made = us.release(tables, schema_of("visit", 0), epsilon=10, delta=1e-6, key=2)
+    assert made.children["visit"].to_pylist() == [str(i + 1) for i in range(made.children.num_rows)]
+    out = made.save(tmp_path / "ordered")
+    assert us.verify(out).passed
+    assert second_verifier(out) == []
+
+
+def test_methods_without_records_are_refused_before_anything_is_spent(tables):
+    with pytest.raises(InputError, match="maxent"):
+        us.prepare(schema_of(), epsilon=1, method="mwem")

@@ -1,0 +1,139 @@
+"""Schemas of two tables: their views, their file, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import understudy as us
+from understudy.errors import SchemaError, UnconfirmedError
+from understudy.schema import Category, Identifier, Integer, Number, Schema, UndeclaredShape
+from understudy.schema.family import Family, FamilySchema, weight_of
+
+HOUSEHOLDS = Schema((Identifier("hid"), Category("region", ("N", "S"))))
+PERSONS = Schema(
+    (
+        Identifier("hid"),
+        Integer("age", lower=0, upper=99, bins=10),
+        Category("sex", ("F", "M"), nullable=True),
+    )
+)
+FAMILY = Family("households", "hid", "persons", "hid", 4)
+
+
+def of(parents=HOUSEHOLDS, children=PERSONS, **changes):
+    return FamilySchema.of(parents, children, replace(FAMILY, **changes))
+
+
+@pytest.mark.parametrize(
+    ("most", "ordered", "weight"),
+    [
+        (1, True, 1),
+        (1, False, 1),
+        (6, True, 60),
+        (6, False, 60),
+        (10, False, 2520),
+        (50, True, 720_720),
+    ],
+)
+def test_the_weight_divides_evenly_where_it_can(most, ordered, weight):
+    assert weight_of(most, ordered=ordered) == weight
+    if weight < 720_720:
+        assert all(
+            weight % (s if ordered or s == 1 else s * (s - 1)) == 0 for s in range(1, most + 1)
+        )
+
+
+def test_views_hold_parent_size_child_and_sibling():
+    names = [column.name for column in of().modelled]
+    assert names == [
+        "households.region", "persons.count", "persons.age", "persons.sex", "sibling.age", "sibling.sex"
+    ]  # fmt: skip
+    assert of().shape == (2, 5, 11, 3, 11, 3)  # without a child, or a sibling, its columns are null
+    assert of(min_children=1).shape == (2, 4, 10, 3, 11, 3)
+    ordered = of(order="age", siblings="none")
+    assert [c.name for c in ordered.modelled][-1] == "persons.position"
+    assert ordered.layout.pos == 4
+    assert ordered.layout.sibling == (None, None)
+
+
+def test_the_unit_is_the_family():
+    schema = of()
+    assert schema.unit is not None
+    assert str(schema.unit) == "households.hid with all its persons"
+    assert schema.weight == schema.unit.max_rows == 12
+    assert FamilySchema.of(HOUSEHOLDS, PERSONS, FAMILY, 100).rows_public == 1200
+
+
+@pytest.mark.parametrize(
+    ("siblings", "order", "sibling"),
+    [("same", None, 2), ("all", None, 3), ("all", "age", 4), ("none", None, 0)],
+)
+def test_the_workload_is_pairs_without_siblings_and_those_declared(siblings, order, sibling):
+    schema = of(siblings=siblings, order=order)
+    word = "sibling." if order is None else "previous."
+    pairs = schema.usual_workload()
+    free = 4 + (order is not None)
+    assert len(pairs) == free * (free - 1) // 2 + sibling
+    assert sum(any(name.startswith(word) for name in pair) for pair in pairs) == sibling
+    us.prepare(schema, epsilon=1)  # it is one
+
+
+def test_declared_pairs():
+    schema = of(siblings="pairs", pairs=(("age", "sex"),))
+    assert ["persons.age", "sibling.sex"] in schema.usual_workload()
+    with pytest.raises(SchemaError, match="agee"):
+        of(siblings="pairs", pairs=(("agee", "sex"),))
+
+
+def test_a_file_keeps_all_of_it():
+    for schema in (
+        of(),
+        of(order="age", siblings="all"),
+        of(siblings="pairs", pairs=(("age", "age"),)),
+    ):
+        again = Schema.loads(schema.dumps())
+        assert again == schema
+        assert again.digest() == schema.digest()
+    stated = FamilySchema.of(HOUSEHOLDS, PERSONS, FAMILY, 77)
+    assert Schema.loads(stated.dumps()) == stated
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"key": "id"}, "key = 'id'"),
+        ({"key": "region"}, "type 'category'"),
+        ({"foreign_key": "sex"}, "type 'category'"),
+        ({"order": "when"}, "order = 'when'"),
+        ({"max_children": 0}, "max_children = 0"),
+        ({"min_children": 2}, "min_children = 2"),
+        ({"siblings": "some"}, "siblings = 'some'"),
+        ({"siblings": "pairs"}, "pairs"),
+        ({"child": "households"}, "households"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change, said):
+    with pytest.raises(SchemaError, match=said):
+        of(**change)
+
+
+def test_what_families_do_not_keep_is_refused():
+    with pytest.raises(SchemaError, match="income"):
+        of(children=Schema((*PERSONS.columns, UndeclaredShape("income", wanted="number"))))
+    with pytest.raises(SchemaError, match="count"):
+        of(children=Schema((*PERSONS.columns, Number("count", lower=0, upper=1, bins=2))))
+    drafted = Schema(
+        (Identifier("hid"), Category("region", ("N", "S"), read_from_rows=("values",)))
+    )
+    with pytest.raises(UnconfirmedError, match="households"):
+        of(drafted).require_confirmed()
+
+
+def test_a_third_table_says_what_to_do():
+    text = of().dumps() + '\n[[table]]\nname = "pets"\nparent = "households"\nforeign_key = "hid"\n'
+    with pytest.raises(SchemaError, match="second table of children by itself"):
+        Schema.loads(text)
+    with pytest.raises(SchemaError, match="version"):
+        Schema.loads(of().dumps().replace("version = 2", "version = 1"))

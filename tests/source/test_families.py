@@ -1,0 +1,112 @@
+"""Two tables as one source: whose rows count, and that no family moves another's counts."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from understudy.errors import SourceError
+from understudy.privacy.sensitive import reveal
+from understudy.schema import Category, Identifier, Integer, Schema
+from understudy.schema.family import Family, FamilySchema
+from understudy.source import read
+from understudy.source.families import FamilySource, families_of
+
+PARENTS = Schema((Identifier("k"), Category("p", ("a", "b"))))
+CHILDREN = Schema((Identifier("k"), Identifier("when"), Integer("c", lower=0, upper=9)))
+
+
+def schema_of(order="when", least=0, most=3):
+    return FamilySchema.of(PARENTS, CHILDREN, Family("P", "k", "C", "k", most, least, order, "all"))
+
+
+def tables(parents, children):
+    return (
+        pa.table({"k": [k for k, _ in parents], "p": [p for _, p in parents]}, _types("k", "p")),
+        pa.table(
+            {name: [row[i] for row in children] for i, name in enumerate(("k", "when", "c"))},
+            pa.schema([("k", pa.string()), ("when", pa.string()), ("c", pa.int64())]),
+        ),
+    )
+
+
+def _types(*names):
+    return pa.schema([(name, pa.string()) for name in names])
+
+
+def encoded(parents, children, schema):
+    first, second = tables(parents, children)
+    return families_of(read(first), read(second), schema)
+
+
+def counted(parents, children, schema):
+    first, second = tables(parents, children)
+    bound = FamilySource(read(first), read(second)).bind(schema)
+    cliques = list(itertools.combinations(range(len(schema.shape)), 2))
+    return [np.array(reveal(bound.rows())), *reveal(bound.marginals(cliques))]
+
+
+def test_children_come_in_their_order_numbers_by_size():
+    made = encoded([("1", "a")], [("1", "10", 1), ("1", "9", 2), ("1", "", 3)], schema_of())
+    assert made.sizes.tolist() == [3]
+    assert made.children[0].tolist() == [2, 1, 3]
+
+
+def test_the_first_ones_count():
+    rows = [("1", str(i), i) for i in range(6)]
+    assert encoded([("1", "a")], rows[::-1], schema_of()).children[0].tolist() == [0, 1, 2]
+    some = encoded([("1", "a")], rows, schema_of(order=None))
+    assert some.sizes.tolist() == [3]
+    again = encoded([("0", "b"), ("1", "a")], [("0", "1", 5), *rows[::-1]], schema_of(order=None))
+    assert again.children[0][1:].tolist() == some.children[0].tolist()  # whatever else is there
+
+
+def test_orphans_nameless_and_double_parents():
+    parents = [("1", "b"), ("1", "a"), (None, "a"), ("2", "a")]
+    children = [("1", "1", 1), ("9", "1", 2), (None, "1", 3), (" 2 ", "1", 4)]
+    made = encoded(parents, children, schema_of())
+    assert made.sizes.tolist() == [1, 1]
+    assert made.parents[0].tolist() == [0, 0]  # of two with one key the first by its codes
+    assert sorted(made.children[0].tolist()) == [1, 4]
+    assert encoded(parents, children[1:], schema_of(least=1)).sizes.tolist() == [1]
+
+
+FAMILIES = [
+    ([("1", "a")], []),
+    ([("2", "b")], [("2", "1", 3)]),
+    ([("3", "a"), ("3", "b")], [("3", "2", 3), ("3", "1", 4)]),
+    ([], [("4", "1", 7), ("4", "2", 8)]),  # orphans
+    ([("5", "a")], [("5", None, 1), ("5", "x", 1), ("5", "3", 9), ("5", "3", 2), ("5", "1", 0)]),
+]
+
+
+@pytest.mark.parametrize("order", [None, "when"])
+@pytest.mark.parametrize("least", [0, 1])
+def test_a_family_moves_its_own_counts_alone(order, least):
+    """For every set of families and one more: the difference is that one's, and at most M."""
+    schema = schema_of(order, least)
+    alone = [counted(*family, schema) for family in FAMILIES]
+    for number in range(len(FAMILIES) + 1):
+        for chosen in itertools.combinations(range(len(FAMILIES)), number):
+            parents = [row for i in chosen for row in FAMILIES[i][0]]
+            children = [row for i in chosen for row in FAMILIES[i][1]]
+            found = counted(parents[::-1], children, schema)
+            wanted = [
+                sum((alone[i][t] for i in chosen), np.zeros_like(found[t]))
+                for t in range(len(found))
+            ]
+            assert all((one == other).all() for one, other in zip(found, wanted, strict=True))
+    for tables_of_one in alone:
+        assert all(table.sum() <= schema.weight and table.min() >= 0 for table in tables_of_one)
+    assert int(alone[3][0]) == 0
+
+
+def test_headers_and_schemas_must_fit():
+    first, second = tables([("1", "a")], [("1", "1", 1)])
+    with pytest.raises(SourceError, match="lacks 'p'"):
+        FamilySource(read(first.drop_columns(["p"])), read(second)).bind(schema_of())
+    with pytest.raises(SourceError, match="two"):
+        FamilySource(read(first), read(second)).bind(PARENTS)
