@@ -188,3 +188,26 @@ def test_shapes_of_strangers(changed):
     Integer("x", edges=(0, 10, 100), shape={**_SHAPED, **_ROUND})
     with pytest.raises(SchemaError, match="shape"):
         Integer("x", edges=(0, 10, 100), shape={**_SHAPED, **_ROUND, **changed})
+
+
+def test_quantiles_are_where_rows_are_drawn():
+    """The mean of 40 quantiles of each cell is that of 4,000 draws, within 6 standard errors."""
+    shape = {"leaves": (0, 10, 50, 60, 101), "weights": (3, 1, 0, 4)}
+    shares = (np.arange(40) + 0.5) / 40
+    for column in (
+        Integer("x", edges=(0, 50, 100), shape=shape),
+        Integer("x", 0, 99, bins=4),
+        Number("x", 0, 10, bins=4, special=(3.0,)),
+    ):
+        found = column.quantiles(shares)
+        assert np.all(np.diff(found, axis=1) >= 0)
+        assert np.all((found >= column.grid.lows[:, None]) & (found <= column.grid.highs[:, None]))
+        codes = np.repeat(np.arange(len(column.grid)), 4_000)
+        drawn = column._draw(codes, np.random.default_rng(0)).reshape(len(column.grid), -1)
+        near = 6 * drawn.std(axis=1) / 4_000**0.5 + drawn.std(axis=1) / 40
+        assert np.all(np.abs(found.mean(axis=1) - drawn.mean(axis=1)) <= near)
+    assert not Integer("x", 0, 99, bins=4).leverage().any()
+    # Leaves with rows: [0, 10) and [10, 50) about their mean 11.25; [60, 101) alone.
+    wanted = [np.hypot(5 - 11.25, 30 - 11.25), 0.0]
+    shaped = Integer("x", edges=(0, 50, 100), shape=shape)
+    assert shaped.leverage() == pytest.approx(wanted)

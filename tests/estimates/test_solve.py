@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from tests.estimates import tiny
-from understudy.estimates import estimate
+from understudy.estimates import Known, estimate
 from understudy.estimates.solve import FLAGGED
-from understudy.models import Measured
+from understudy.models import Measured, Weighted
+from understudy.schema import Boolean, Integer, Schema
 
 ROWS, SIGMA, TIMES = 4000, 40.0, 300
 ASKED = ("share(x >= 4 and b)", "mean(x)", "mean(x) where b", "correlation(x, b)", "median(x)",
@@ -174,3 +175,31 @@ def test_small_groups_and_large_noise_are_not_determined():
         assert (told.determined, told.value, told.low) == (False, None, None), asked
         assert str(told).endswith(")")
         assert "not determined" in str(told)
+
+
+def test_a_small_group_keeps_its_size_when_its_mean_is_corrected():
+    """Tilting towards a far mean may not let the group grow, or its noise would look smaller."""
+    truth = tiny.truth()
+    wrong = truth.copy()
+    wrong[2, 1] *= np.linspace(0.1, 3.0, 5)  # a group whose mean the model misses
+    rng = np.random.default_rng(12)
+    tables = tiny.counted(20 * ROWS * truth, SIGMA, rng, most=3)
+    told = estimate(
+        tiny.known(wrong / wrong.sum(), tables, 20 * ROWS), "mean(x) where b and a = 'r'"
+    )
+    held = truth[2, 1] / truth[2, 1].sum()
+    assert told.low <= held @ (2 * np.arange(5) + 0.5) <= told.high
+    weight = SIGMA / (20 * ROWS) / truth[2, 1].sum()  # a cell's noise over the share of the group
+    spread = np.linalg.norm(2 * np.arange(5) + 0.5 - held @ (2 * np.arange(5) + 0.5))
+    assert told.parts.noise == pytest.approx(weight * spread, rel=0.3)
+
+
+def test_a_number_in_one_bin_tells_of_nothing_else():
+    """Its values may depend on another column in any way; a correlation of 0 ± 0 would be wrong."""
+    schema = Schema((Boolean("b"), Integer("x", 0, 9, bins=1)))
+    table = Measured((0, 1), np.array([[600], [400]]), 10.0)
+    model = Weighted((2, 1), (np.array([0, 1]), np.array([0, 0])), np.array([0.6, 0.4], np.float32))
+    known = Known(schema, model, [table, Measured((0,), np.array([600, 400]), 10.0)], 1000.0)
+    for asked in ("correlation(x, b)", "difference(mean(x) by b)", "mean(x) where b", "ols(x ~ b)"):
+        assert not last(estimate(known, asked)).determined, asked
+    assert estimate(known, "share(b)").determined

@@ -212,7 +212,8 @@ def test_what_a_model_shows_cell_by_cell():
     shape, records = (3, 4), 5000
     first = rng.integers(0, 3, records)
     second = np.where(rng.random(records) < 0.6, first, rng.integers(0, 4, records))
-    model = Weighted(shape, (first, second), np.ones(records), ())
+    codes = (first.astype(np.uint8), second.astype(np.uint8))
+    model = Weighted(shape, codes, np.ones(records, np.float32), ())
     p = model.marginal((0, 1))
     laws = [p.sum(axis=1), p.sum(axis=0)]
     answers = [Measured((i,), np.zeros(size), one) for i, size in enumerate(shape)]

@@ -104,7 +104,7 @@ def test_the_objective_is_that_of_the_views_and_only_falls(ordered, childless):
     def objective():
         counted = tables(crowd.families(), layout, shape, cliques)
         return sum(
-            ((table * 60 - goal) ** 2 / np.sqrt(1 + goal))[some].sum()
+            ((table * 60 - goal) ** 2 * module._rounded(1 / np.sqrt(1 + goal)))[some].sum()
             for table, goal, clique in zip(counted, goals, cliques, strict=True)
             # What childless parents have in the tables of children never moves.
             for some in [
@@ -224,3 +224,18 @@ def test_counts_of_the_kernel_are_those_of_the_views():
             here &= found > 0
         np.testing.assert_allclose(found[here], want[here])
         assert found.sum() == pytest.approx(len(cliques) * (families.sizes > 0).sum())
+
+
+def test_goals_by_size_keep_margins_and_association():
+    rng = np.random.default_rng(4)
+    goal = rng.random((4, 5)) * 10
+    found = rng.random((3, 4, 5))
+    found[0, :, :-1] = 0  # nobody has a sibling
+    goals = module._by_size(goal, found)
+    np.testing.assert_allclose(goals[0], found[0], rtol=1e-6)
+    np.testing.assert_allclose(goals[..., -1], found[..., -1], rtol=1e-6)
+    for now, wanted in zip(goals[1:, :, :-1], found[1:, :, :-1], strict=True):
+        np.testing.assert_allclose(now.sum(axis=0), wanted.sum(axis=0), rtol=1e-5)
+        np.testing.assert_allclose(now.sum(axis=1), wanted.sum(axis=1), rtol=1e-3)
+        odds = [np.log(x[0, 0] * x[1, 1] / (x[0, 1] * x[1, 0])) for x in (now, goal)]
+        assert odds[0] == pytest.approx(odds[1], abs=1e-5)

@@ -66,13 +66,10 @@ class Facts:
         design = prepared.design
         self.manifest = {"workload": prepared.workload.to_json(prepared.schema)}
         self.promise = {"relation": str(design.relation), "rows_public": design.rows}
-        self._schema = prepared.schema.dumps()
-
-    def schema_text(self) -> str:
-        return self._schema
+        self.schema = stranger.tomllib.loads(prepared.schema.dumps())
 
     def columns(self) -> list[dict[str, Any]]:
-        return stranger.tomllib.loads(self._schema)["column"]
+        return self.schema["column"]
 
 
 class Case:

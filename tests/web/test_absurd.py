@@ -59,7 +59,7 @@ def test_absurd_numbers_are_refused_in_a_line(desk, number):
     ids=["clauses", "word", "brackets", "nots"],
 )
 def test_absurd_questions_are_refused_in_a_line(desk, question):
-    for path in ("/releases/small", "/releases/small/answer"):
+    for path in ("/releases/small", "/releases/small/answer", "/releases/small/estimate"):
         refused(desk, lambda path=path: desk.client.get(path, params={"q": question}))
 
 

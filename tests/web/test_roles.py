@@ -33,6 +33,7 @@ DECIDED = {
     "GET /releases/{identity}": A,
     "GET /releases/{identity}/answer": A,
     "GET /releases/{identity}/bundle.zip": A,
+    "GET /releases/{identity}/estimate": A,
     "GET /releases/{identity}/files/{name}": A,
     "GET /releases/{identity}/report": A,
     "GET /releases/{identity}/rows.csv": A,

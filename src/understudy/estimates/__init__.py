@@ -38,7 +38,7 @@ def estimate(
         if isinstance(found, Independent):
             return independent(known, found.pair)
         statistics = found
-    made = tuple(each for s in statistics for each in estimated(s, known, target, level))
+    made = estimated(statistics, known, target, level)
     return made[0] if len(made) == 1 else Estimates(made)
 
 

@@ -41,8 +41,8 @@ OMEGA_REST = 0.03
 tables it is small; where it is not, the interval does not hold, and `reliance` tells how much rests on
 it. Frozen before it was validated."""
 
-_WORK = 400_000_000
-_STEPS = 60
+_WORK = 250_000_000
+_STEPS = 40
 _EXACT = 1e-4
 
 Floats = NDArray[np.float64]
@@ -86,6 +86,10 @@ class Evidence:
         return _indicators([*held, np.zeros(len(self.points), np.int64)], self._sizes)
 
     @cached_property
+    def _across(self) -> Any:
+        return self._matrix.T.tocsr()
+
+    @cached_property
     def _used(self) -> tuple[Reduced, ...]:
         return tuple(table for table in self.tables if table.clique)
 
@@ -113,9 +117,9 @@ class Evidence:
 
     def weights(self, influence: Floats, steps: int = 4_000, start: Floats | None = None) -> Floats:
         """λ, one column for each influence function."""
-        return _least_squares(
-            self._matrix, OMEGA**2 * self.points.spread, influence, self._penalty, steps, start
-        )
+        both = self._matrix, self._across
+        weighed = OMEGA**2 * self.points.spread
+        return _least_squares(both, weighed, influence, self._penalty, steps, start)
 
     def goal(self, influence: Floats, weights: Floats) -> Floats:
         """What the mean of each influence function should be."""
@@ -154,8 +158,8 @@ class Evidence:
         held = [points.codes[i] * sizes[j] + points.codes[j] for i, j in pairs]
         matrix = _indicators(held, [sizes[i] * sizes[j] for i, j in pairs])
         tiny = np.full(matrix.shape[1], 1e-9)
-        fitted = matrix @ _least_squares(matrix, points.spread, residual, tiny, _STEPS)
-        return residual - fitted
+        both = matrix, matrix.T.tocsr()
+        return residual - matrix @ _least_squares(both, points.spread, residual, tiny, _STEPS)
 
 
 def _indicators(held: Sequence[NDArray[np.int64]], sizes: Sequence[int]) -> Any:
@@ -172,15 +176,18 @@ def _indicators(held: Sequence[NDArray[np.int64]], sizes: Sequence[int]) -> Any:
 
 
 def _least_squares(
-    matrix: Any,
+    both: tuple[Any, Any],
     weights: Floats,
     target: Floats,
     penalty: Floats,
     steps: int,
     start: Floats | None = None,
 ) -> Floats:
-    """argmin Σ penalty·x² + Σ weights·(target − matrix·x)², each column by conjugate gradients."""
-    across = matrix.T.tocsr()
+    """argmin Σ penalty·x² + Σ weights·(target − A·x)², each column by conjugate gradients.
+
+    `both` are A and its transpose.
+    """
+    matrix, across = both
     weighed = weights[:, None]
 
     def applied(x: Floats) -> Floats:
@@ -236,8 +243,7 @@ def tilted(shares: Floats, influence: Floats, goal: Floats, tolerance: Floats) -
         if np.all(np.abs(slope) < 1e-3 * tolerance):
             break
         curve = (moved * weights[:, None]).T @ moved - np.outer(slope, slope)
-        curve += 1e-12 * np.eye(len(goal))
-        step = -np.linalg.lstsq(curve, slope, rcond=None)[0]
+        step = -np.linalg.lstsq(curve, slope, rcond=1e-9)[0]
         step *= min(1.0, 5.0 / max(float(np.abs(step).max()), 1e-300))
         for _ in range(30):
             new, tried = at(eta + step)

@@ -106,7 +106,7 @@ def independence(
     turned = pair[0] > pair[1]
     if turned:
         pair, margins = (pair[1], pair[0]), (margins[1], margins[0])
-    both = [each for each in reduced(tables, pair, shape) if each.clique == pair]
+    both = reduced([each for each in tables if {*pair} <= {*each.clique}], pair, shape)
     if not both:
         raise WorkloadError(
             f"no table with both {names[0]} and {names[1]} was measured: whether they depend on each "

@@ -260,6 +260,11 @@ class Odds(_Within):
     pair: tuple[Condition, Condition]
 
     @property
+    def follows(self) -> bool:
+        """From the shares of its four cells."""
+        return True
+
+    @property
     def columns(self) -> Clique:
         """Of the domain and both conditions."""
         named = set(self.pair[0].clique) | set(self.pair[1].clique)

@@ -31,7 +31,7 @@ from understudy.estimates.correction import (
 from understudy.estimates.estimate import Estimate, Parts
 from understudy.estimates.frame import Frame
 from understudy.estimates.interval import half_width
-from understudy.estimates.points import Points, collapsed
+from understudy.estimates.points import collapsed
 from understudy.estimates.reduced import Reduced, column_noise, reduced
 from understudy.estimates.statistic import Fitted, Interval, Measured, Statistic, Undefined
 from understudy.models import Measured as Table
@@ -83,13 +83,18 @@ class Known:
 
 
 def estimated(
-    statistic: Statistic, known: Known, target: str, level: float
+    statistics: Sequence[Statistic], known: Known, target: str, level: float
 ) -> tuple[Estimate, ...]:
-    """An estimate for each number of a statistic. Post-processing: nothing private is read."""
-    try:
-        return _Run(statistic, known, target, level).estimates()
-    except Undefined as error:
-        return tuple(_undetermined(name, str(error), target, level) for name in statistic.names)
+    """An estimate for each number of each statistic. Post-processing: nothing private is read."""
+    about = {columns: _About.of(known, columns) for columns in {s.columns for s in statistics}}
+    found: list[Estimate] = []
+    for statistic in statistics:
+        try:
+            found += _Run(statistic, about[statistic.columns], target, level).estimates()
+        except Undefined as error:
+            why = str(error)
+            found += [_undetermined(name, why, target, level) for name in statistic.names]
+    return tuple(found)
 
 
 def _undetermined(
@@ -109,35 +114,48 @@ class _Settled:
     reached: bool
 
 
+@dataclass(frozen=True, eq=False)
+class _About:
+    """What a release tells of some columns; `crowded` are those whose noise is larger than rows."""
+
+    known: Known
+    evidence: Evidence
+    crowded: tuple[int, ...]
+
+    @classmethod
+    def of(cls, known: Known, columns: Clique) -> _About:
+        shape = known.schema.shape
+        tables = reduced(known.tables, columns, shape)
+        known = _with_rows(known, tables)
+        noise = [column_noise(tables, i, shape[i]) / known.rows for i in columns]
+        worst = [max(own, _shape_noise(known, i)) for i, own in zip(columns, noise, strict=True)]
+        crowded = (i for i, w in zip(columns, worst, strict=True) if w * shape[i] > MOST_NOISE)
+        points = collapsed(known.model, columns, shape, list(map(_floor, noise)))
+        evidence = Evidence(points, tables, known.rows, known.rows_sigma)
+        return cls(known, evidence, tuple(crowded))
+
+
+def _shape_noise(known: Known, i: int) -> float:
+    """The noise of a share of a column whose shape was found, and 0 for others."""
+    column = known.schema.modelled[i]
+    shaped = isinstance(column, Binned) and column.shape is not None
+    return known.shape_sigma / known.rows if shaped else 0.0
+
+
 class _Run:
     """One statistic on one release."""
 
-    def __init__(self, statistic: Statistic, known: Known, target: str, level: float) -> None:
-        self.statistic, self.known, self.target, self.level = statistic, known, target, level
-        shape, columns = known.schema.shape, statistic.columns
-        tables = reduced(known.tables, columns, shape)
-        known = self.known = _with_rows(known, tables)
-        noise = [column_noise(tables, i, shape[i]) / known.rows for i in columns]
-        self.crowded = [
-            i
-            for i, own in zip(columns, noise, strict=True)
-            if max(own, self._shape_noise(i)) * shape[i] > MOST_NOISE
-        ]
-        self.points: Points = collapsed(known.model, columns, shape, list(map(_floor, noise)))
-        self.evidence = Evidence(self.points, tables, known.rows, known.rows_sigma)
+    def __init__(self, statistic: Statistic, about: _About, target: str, level: float) -> None:
+        self.statistic, self.target, self.level = statistic, target, level
+        self.known, self.evidence, self.crowded = about.known, about.evidence, about.crowded
+        self.points = self.evidence.points
         self.frame = Frame.of(
             self.points,
-            known.schema,
-            known.model,
+            self.known.schema,
+            self.known.model,
             statistic.numbers,
-            known.shape_sigma / known.rows,
+            self.known.shape_sigma / self.known.rows,
         )
-
-    def _shape_noise(self, i: int) -> float:
-        """The noise of a share of a column whose shape was found, and 0 for others."""
-        column = self.known.schema.modelled[i]
-        shaped = isinstance(column, Binned) and column.shape is not None
-        return self.known.shape_sigma / self.known.rows if shaped else 0.0
 
     @property
     def many(self) -> int:
@@ -158,13 +176,18 @@ class _Run:
             steps = min(left // 2, MOST_STEPS)
             left -= steps
             lambdas = evidence.weights(every, steps, lambdas)
-            goal = evidence.goal(every, lambdas)[: fitted.values.size]
-            own = np.sqrt(weights @ influence**2 / self.known.rows)
-            noise = evidence.noise(lambdas)[: fitted.values.size]
-            near = _SETTLED * (np.hypot(noise, own) + 1e-9)
+            goals, many = evidence.goal(every, lambdas), fitted.values.size
+            own = np.sqrt(weights @ every**2 / self.known.rows)
+            nears = _SETTLED * (np.hypot(evidence.noise(lambdas), own) + 1e-9)
+            goal, near = goals[:many], nears[:many]
             moved, reached = None, self.statistic.linear or bool(np.all(np.abs(goal) <= near))
             if not reached and turn < ROUNDS:
-                moved = tilted(weights, influence, goal, near / 2)
+                # The shares that are divided by go where the tables say, as far as they stay shares:
+                # otherwise tilting would let a group grow to change its mean.
+                goals[many:] = np.maximum(goals[many:], -0.75 * fitted.shares)
+                nears[many:] = np.maximum(nears[many:], 0.05 * fitted.shares)
+                used = slice(many if self.statistic.follows else None)
+                moved = tilted(weights, every[:, used], goals[used], nears[used] / 2)
             if moved is None:
                 reached = reached or bool(np.all(np.abs(goal) <= 10 * near))
                 correction = evidence.correction(every, lambdas)
@@ -176,6 +199,11 @@ class _Run:
             raise Undefined("the number of rows is hidden by its own noise")
         if not self.statistic.first_order and set(self.crowded) & set(self.statistic.numbers):
             raise Undefined("the noise of a column is larger than all its rows")
+        alone = any(len(self.frame.numbers[i]) == 1 for i in self.statistic.numbers)
+        if alone and len(self.statistic.columns) > 1:
+            raise Undefined(
+                "all values of a number are in one bin, which shows no relation to other columns"
+            )
         if not self.settled.reached:
             raise Undefined("the noise is too large for it")
         measured = [self._measured(k) for k in range(self.many)]

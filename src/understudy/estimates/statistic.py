@@ -98,6 +98,11 @@ class Statistic(ABC):
         return False
 
     @property
+    def follows(self) -> bool:
+        """Whether its values follow from the shares that it needs, and are not tilted beside them."""
+        return False
+
+    @property
     def linear(self) -> bool:
         """Whether it is a mean over all rows, so that correcting it once is exact."""
         return False

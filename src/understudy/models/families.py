@@ -9,6 +9,8 @@ A release learns the law of views; here families are made whose views follow it.
 3. Children of families of one size, and at one place, change places as long as that lowers
    Σ (c − m)²/√(1 + m) over the tables of parents and children and of siblings, c what the families'
    views have in a cell and m what the model expects. Tables of children alone stay as they were.
+   Pairs of siblings are held for every size of family too, with the association that they have in all,
+   or large families, which weigh little, would be left with what does not fit.
 
 In every second round a child may change places with any other, in the rest with one that is like it in
 most columns: the first moves more, the second breaks less.
@@ -171,10 +173,11 @@ def _importance(model: Weighted, layout: Layout, cliques: Sequence[Clique]) -> d
         if len(clique) == 2 and len(others) == 1:
             law = model.marginal(clique)
             apart = np.outer(law.sum(axis=1), law.sum(axis=0))
-            some = law > 0
-            information = float((law[some] * np.log(law[some] / apart[some])).sum())
+            some = apart > 0
+            # χ², for logarithms are not rounded alike on every machine.
+            information = float(((law[some] - apart[some]) ** 2 / apart[some]).sum())
             told[others[0]] = told.get(others[0], 0.0) + information
-    return told
+    return {i: round(value, 6) for i, value in told.items()}
 
 
 def _matched(wanted: Sequence[Codes], offered: Sequence[Codes], rng: np.random.Generator) -> Whole:
@@ -253,8 +256,14 @@ class _Crowd:
     ) -> None:
         """Exchange children until the effort is spent; the objective only falls."""
         held = [clique for clique in cliques if self._moves(clique)]
-        tables = _Tables(self, [*held, *forbidden])
-        goals = [model.marginal(clique) * self.sizes.size for clique in held]
+        twins = {i for i in self.layout.sibling if i is not None}
+        pairs = [c for c in held if len(c) == 2 and c[1] in twins]
+        sized = [(self.layout.size, *clique) for clique in pairs]
+        tables = _Tables(self, [*held, *sized, *forbidden])
+        found = tables.found()
+        goals = [_rounded(model.marginal(clique) * self.sizes.size) for clique in held]
+        for clique, now in zip(pairs, found[len(held) :], strict=False):
+            goals.append(_by_size(goals[held.index(clique)], now))
         tables.aim(goals, list(forbidden.values()))
         if self.owner.size:
             most = max(_LEAST_EFFORT, _MOST_TRIES // self.owner.size)
@@ -302,8 +311,14 @@ class _Crowd:
 
     def _alike(self, rng: np.random.Generator) -> NDArray[np.uint32]:
         """Every child with one of its group, alike in the leading columns of a random order."""
-        keys = [self.people[:, k] for k in rng.permutation(len(self.layout.child))]
-        order = np.lexsort([rng.permutation(self.owner.size), *keys, self.group])
+        order = rng.permutation(self.owner.size)
+        key, room = self.group[order], 2**62 // (int(self.group.max(initial=0)) + 1)
+        for k in map(int, rng.permutation(len(self.layout.child))):
+            values = self.layout.values[k]
+            if values > room:
+                break
+            key, room = key * values + self.people[order, k], room // values
+        order = order[np.argsort(key, kind="stable")]
         one = rng.permutation(order.size)
         other = np.minimum(one + rng.integers(1, _NEAR + 1, one.size), order.size - 1)
         pairs = np.stack([order[one], order[other]]).astype(np.uint32)
@@ -324,8 +339,8 @@ class _Tables:
         layout, shape = crowd.layout, crowd.shape
         siblings = {i for i in layout.sibling if i is not None}
         # Those without a sibling come first.
-        self.order = sorted(range(len(cliques)), key=lambda c: bool(siblings & set(cliques[c])))
-        ordered = [cliques[c] for c in self.order]
+        order = sorted(range(len(cliques)), key=lambda c: bool(siblings & set(cliques[c])))
+        ordered = [cliques[c] for c in order]
         alone = sum(not siblings & set(clique) for clique in ordered)
         rows = [*layout.parent, layout.size, layout.pos, *layout.child, *layout.sibling]
         strides = np.zeros((len(rows) + 2, len(ordered)), np.uint32)
@@ -337,6 +352,12 @@ class _Tables:
                 strides[rows.index(i), c] = stride
                 strides[-1, c] += stride * (shape[i] - 1) * (i in siblings)
                 stride *= shape[i]
+        parts = {
+            c: slice(end - math.prod(shape[i] for i in cliques[c]), end)
+            for c, end in zip(order, ends.tolist(), strict=True)
+        }
+        self.parts = [parts[c] for c in range(len(cliques))]
+        self.shapes = [[shape[i] for i in clique] for clique in cliques]
         self.people = crowd.people
         self.where = crowd.people, crowd.homes, strides, alone, int(layout.ordered)
         self.scratch = np.zeros((kernels.SCRATCH, len(ordered)), np.uint32)
@@ -344,22 +365,23 @@ class _Tables:
 
     def aim(self, goals: Sequence[Codes], forbidden: Sequence[NDArray[np.bool_]]) -> None:
         """Towards these counts in the first tables, and away from these cells in the others."""
+        found = self.found()
+        for c, part in enumerate(self.parts):
+            if c < len(goals):
+                scale = _rounded(1 / np.sqrt(1 + goals[c]))
+                self.slopes[0, part] = (scale * (found[c] - goals[c])).reshape(-1)
+                self.slopes[1, part] = scale.reshape(-1)
+            else:
+                self.slopes[0, part] = forbidden[c - len(goals)].reshape(-1) * _FORBIDDEN
+
+    def found(self) -> list[NDArray[np.float64]]:
+        """The tables as they are, in families; those without children are not counted."""
         from understudy.models import _exchange as kernels
 
-        found = np.zeros(self.slopes.shape[1])
-        kernels.count(*self.where, found, self.scratch)
-        start = 0
-        for c in self.order:
-            if c < len(goals):
-                goal = goals[c].reshape(-1)
-                scale, end = 1 / np.sqrt(1 + goal), start + goal.size
-                self.slopes[0, start:end] = scale * (found[start:end] - goal)
-                self.slopes[1, start:end] = scale
-            else:
-                banned = forbidden[c - len(goals)].reshape(-1)
-                end = start + banned.size
-                self.slopes[0, start:end] = np.where(banned, _FORBIDDEN, 0.0)
-            start = end
+        cells = np.zeros(self.slopes.shape[1])
+        if cells.size:
+            kernels.count(*self.where, cells, self.scratch)
+        return [cells[part].reshape(s) for part, s in zip(self.parts, self.shapes, strict=True)]
 
     def exchange(self, pairs: NDArray[np.uint32]) -> int:
         """Let pairs of children change places where that helps; how many did."""
@@ -377,6 +399,29 @@ class _Tables:
         sums = np.zeros(len(self.people))
         kernels.flag(*self.where, self.slopes[0].copy(), self.scratch, sums)
         return sums
+
+
+def _by_size(goal: Codes, found: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The goal of a pair of siblings for every size of family: its association, the size's margins.
+
+    `found` has sizes first, and only its margins are used; no exchange moves them. Where there is no
+    sibling the last cells stay as they are.
+    """
+    from understudy.models import _kernels as kernels
+
+    goals = found.copy()
+    for now in goals:
+        pair = now[:, :-1].copy()
+        if pair.any():
+            made = goal[:, :-1] + 1e-9
+            kernels.balance(made, pair.sum(axis=1), pair.sum(axis=0), 30)
+            now[:, :-1] = made
+    return _rounded(goals)
+
+
+def _rounded(values: Codes) -> NDArray[np.float64]:
+    """Without the last bits, in which machines may differ."""
+    return values.astype(np.float32).astype(np.float64)
 
 
 def _columns(rows: Codes, domains: Sequence[int]) -> tuple[Codes, ...]:

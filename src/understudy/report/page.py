@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from typing import Any
 from markupsafe import Markup
 
 from understudy import files
+from understudy._types import Clique
 from understudy._version import __version__
 from understudy.errors import InputError, WorkError
 from understudy.markup import environment
@@ -36,6 +38,7 @@ from understudy.releases.outline import ACCOUNTING, buys, noise_in_rows, shown
 from understudy.releases.static_html import HEAD, NAME, require_static
 from understudy.releases.verdict import verdict
 from understudy.report import charts, words
+from understudy.report.estimated import dependent, estimates
 from understudy.report.facts import Column, Pair, cell_sizes, columns, pairs
 from understudy.report.layout import Family, arranged, brief
 from understudy.report.training import Panel, panels
@@ -106,6 +109,8 @@ def render(
         contradiction=contradiction(release.diagnostics),
         pairs=found,
         sources=_sources(release, found),
+        estimates=estimates(release),
+        dependent=partial(dependent, release),
         size_headings=headings,
         sizes=sizes,
         ledger=_ledger(release, reserved),
@@ -232,9 +237,9 @@ _HOW = {
 }
 
 
-def _pair_row(pair: Pair) -> tuple[str, str, str]:
+def _pair_row(pair: Pair, dependent: Callable[[Clique], str]) -> tuple[str, str, str, str]:
     error = "–" if pair.error is None else percent(pair.error).removesuffix(" %")
-    return " × ".join(pair.names), error, _HOW[pair.measured]
+    return " × ".join(pair.names), error, dependent(pair.clique), _HOW[pair.measured]
 
 
 def _sources(release: Release, found: Sequence[Pair]) -> Iterable[tuple[str, str]]:
@@ -426,6 +431,7 @@ _TEMPLATES.filters |= {
     "nothing": nothing,
     "number": number,
     "numbers": _numbers,
+    "estimate_row": lambda each: (each.name, *each.shown),
     "pair_row": _pair_row,
     "percent": percent,
     "points": points,

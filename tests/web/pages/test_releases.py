@@ -50,6 +50,36 @@ def test_questions_and_what_is_wrong_with_them(custodian, bundle):
         assert "<script>alert" not in response.text
 
 
+def test_statistics_and_what_is_wrong_with_them(custodian, bundle):
+    put_bundle(custodian, bundle)
+    ask = "/releases/small/estimate"
+    asked = "share(smoker = 'yes') by city"
+    truth = us.Release.load(bundle).estimate(asked)
+    good = custodian.client.get(ask, params={"q": asked})
+    assert all(shown in good.text for each in truth for shown in each.shown)
+    assert "Not a certified bound" in good.text
+    program = custodian.client.get(
+        ask, params={"q": asked}, headers={"accept": "application/json"}
+    ).json()
+    assert program == json.loads(json.dumps(truth.to_json()))
+    test = custodian.client.get(ask, params={"q": "independence(smoker, city)"}).text
+    assert "degrees of freedom" in test
+    whole = custodian.client.get("/releases/small", params={"s": asked})
+    assert truth[0].shown[1] in whole.text
+    for q, said in (
+        ("", "ask for something"),
+        ("means(age)", "did you mean"),
+        ("share(smokes = 'yes')", "did you mean"),
+        ("share(" * 300 + "age = 1", ""),
+        ("x" * 3000, "at most"),
+        ("share(smoker = 'yes') <script>alert(1)</script>", ""),
+    ):
+        response = custodian.client.get(ask, params={"q": q})
+        assert response.status_code == 422
+        assert said in custodian.told(response).lower()
+        assert "<script>alert" not in response.text
+
+
 def test_downloads_are_what_was_released(custodian, bundle, tmp_path):
     put_bundle(custodian, bundle)
     packed = custodian.client.get("/releases/small/bundle.zip")

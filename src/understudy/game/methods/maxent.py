@@ -217,14 +217,14 @@ class MaxEntMethod(Method):
         """
         closure = self._closure(design)
         if not closure:
-            return 1.5 + 1e-7 * rows * len(design.shape)
+            return 1.8 + 1e-7 * rows * len(design.shape)
         sigma = next(iter(self._knowledge(design, plan).pairs.values()))
         seen = min(1.0, rows / (_SEEN * sigma))
         values = sum(design.shape[i] + design.shape[j] for i, j in closure)
         moved = max(20_000.0, min(records / 2, 3e9 / values)) * min(values, 400_000)
-        fitted = 3e-8 * records * len(closure) + 1.6e-9 * moved
+        fitted = 4e-8 * records * len(closure) + 1.6e-9 * moved
         cells = min(design.cells(closure), 10_000_000)
-        return 1.5 + 5e-8 * rows * len(closure) + 1.5e-6 * cells + seen * fitted
+        return 1.8 + 5e-8 * rows * len(closure) + 1.5e-6 * cells + seen * fitted
 
     def errors(self, design: Design, plan: Plan, rows: int) -> Errors:
         """Expected errors from the plan's noise."""

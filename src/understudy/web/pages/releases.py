@@ -24,9 +24,11 @@ from starlette.responses import (
 )
 
 from understudy.errors import BundleError, InputError, UnderstudyError
+from understudy.estimates import Estimate, Independence
 from understudy.releases import Answer, Release
 from understudy.releases.bundle import read_manifest
 from understudy.releases.verify import Verification
+from understudy.report.estimated import headlines
 from understudy.report.words import promise
 from understudy.web.errors import Missing, status_of
 from understudy.web.guard import session_of, wants_page
@@ -75,10 +77,11 @@ async def list_releases(request: Request, site: Here) -> Response:
 
 
 @router.get("/releases/{identity}")
-def show_release(request: Request, site: Here, identity: str, q: str = "") -> Response:
-    """The promise, the certificate, a box for questions, and downloads."""
+def show_release(request: Request, site: Here, identity: str, q: str = "", s: str = "") -> Response:
+    """The promise, the certificate, boxes for questions and statistics, and downloads."""
     release = site.storage.release(identity)
     answer, problem = _asked(site, release, q)
+    found = _estimated(site, release, s) if s.strip() else {}
     judged, question = site.storage.guide(identity)
     known = {
         "release": release,
@@ -94,8 +97,9 @@ def show_release(request: Request, site: Here, identity: str, q: str = "") -> Re
         ],
         "audits": audits_of(site, identity),
     }
-    status = 422 if problem else 200
-    asked = {"q": q, "answer": answer, "problem": problem}
+    known["statistic"] = _statistic(release)
+    asked = {"q": q, "answer": answer, "problem": problem, "s": s.strip(), **found}
+    status = 422 if asked["problem"] else 200
     return site.page(request, "release.html", status, here="releases", **known, **asked)
 
 
@@ -120,6 +124,27 @@ def _asked(site: Site, release: Release, q: str) -> tuple[dict[str, Any] | None,
         return None, site.problem(error)[0].partition("\n")[0]
     except RecursionError:
         return None, "the question has too many brackets inside each other"
+
+
+def _statistic(release: Release) -> str:
+    """Something to estimate: the mean of the first number, or the share of a value."""
+    return next(headlines(release), "")
+
+
+def _estimated(site: Site, release: Release, s: str) -> dict[str, Any]:
+    """What was estimated, as the page shows it, or what is wrong with the question."""
+    try:
+        if len(s) > _LONGEST_QUESTION:
+            raise InputError(f"a question has at most {_LONGEST_QUESTION:,} characters")
+        found = release.estimate(s.strip())
+    except UnderstudyError as error:
+        return {"problem": site.problem(error)[0].partition("\n")[0]}
+    except RecursionError:
+        return {"problem": "the question has too many brackets inside each other"}
+    if isinstance(found, Independence):
+        return {"problem": "", "test": found}
+    every = [found] if isinstance(found, Estimate) else list(found)
+    return {"problem": "", "test": None, "estimates": every}
 
 
 def _drawn(release: Release, answer: Answer) -> dict[str, Any]:
@@ -165,6 +190,22 @@ def ask(request: Request, site: Here, identity: str, q: str = "") -> Response:
     kept = ("question", "estimate", "low", "high", "certified", "confidence", "by", "rows")
     body = {"error": problem} if answer is None else {key: answer[key] for key in kept}
     return JSONResponse(body, status)
+
+
+@router.get("/releases/{identity}/estimate")
+def estimate(request: Request, site: Here, identity: str, q: str = "") -> Response:
+    """One statistic, estimated; as a piece of the page or as JSON."""
+    release = site.storage.release(identity)
+    if not q.strip():
+        raise InputError(f"ask for something, such as {_statistic(release)}")
+    found = _estimated(site, release, q)
+    status = 422 if found["problem"] else 200
+    if wants_page(request):
+        return site.page(request, "_estimate.html", status, s=q.strip(), **found)
+    if found["problem"]:
+        return JSONResponse({"error": found["problem"]}, status)
+    told = [found["test"]] if found["test"] else found["estimates"]
+    return JSONResponse([each.to_json() for each in told], status)
 
 
 @router.get("/releases/{identity}/verify")

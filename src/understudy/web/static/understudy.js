@@ -119,19 +119,18 @@ if (job) {
 }
 
 // Questions: each answer is put above the earlier ones.
-const ask = find("[data-ask]");
-if (ask) {
+for (const ask of document.querySelectorAll("[data-ask]")) {
   ask.addEventListener("submit", async (event) => {
     event.preventDefault();
     const button = find("button", ask);
     button.disabled = true;
     try {
-      const address = ask.dataset.ask + "?" + new URLSearchParams({ q: ask.elements.q.value });
+      const address = ask.dataset.ask + "?" + new URLSearchParams({ q: ask.elements[0].value });
       const answer = await fetch(address, { headers: { Accept: "text/html" } });
       const piece = document.createElement("div");
       piece.innerHTML = await answer.text();
       find("#answers").prepend(...piece.children);
-      if (answer.ok) ask.elements.q.select();
+      if (answer.ok) ask.elements[0].select();
     } finally {
       button.disabled = false;
     }

@@ -1,0 +1,58 @@
+"""Headline figures of a release with their intervals, and tests of its pairs of columns.
+
+All from the model and the noisy tables (`Release.estimate`), none from the synthetic rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from understudy._types import Clique
+from understudy.errors import WorkloadError
+from understudy.estimates import Estimate
+from understudy.estimates.inner import inner
+from understudy.releases import Release
+from understudy.schema import Boolean, Category
+
+__all__ = ["dependent", "estimates", "headlines"]
+
+MOST = 12
+
+
+def headlines(release: Release) -> Iterator[str]:
+    """For each column the mean of its numbers, or the share of the commonest of its values."""
+    for i, column in enumerate(release.schema.modelled):
+        name = '"' + column.name.replace('"', '""') + '"'
+        name = column.name if column.name.isidentifier() else name
+        if isinstance(column, Boolean):
+            yield f"share({name} = true)"
+        elif isinstance(column, Category):
+            shares = release.model.marginal((i,))[: len(column.values)]
+            value = column.values[int(shares.argmax())]
+            shown = "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
+            yield f"share({name} = {shown})"
+        else:
+            try:
+                inner(column)
+            except WorkloadError:  # dates have no mean
+                continue
+            yield f"mean({name})"
+
+
+def estimates(release: Release) -> tuple[Estimate, ...]:
+    """The headline figures of the first columns; none where the release keeps no tables."""
+    if not release.tables:
+        return ()
+    found = (release.estimate(asked) for asked in islice(headlines(release), MOST))
+    return tuple(each for each in found if isinstance(each, Estimate))
+
+
+def dependent(release: Release, pair: Clique) -> str:
+    """The p-value of a test of independence, in words; – where the pair cannot be tested."""
+    names = [release.schema.modelled[i].name for i in pair]
+    try:
+        p = release.test_independence(*names).p_value if release.tables else None
+    except WorkloadError:  # no table holds both
+        p = None
+    return "–" if p is None else "< 0.0001" if p < 1e-4 else f"{p:.4f}"
