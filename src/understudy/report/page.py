@@ -263,7 +263,10 @@ def _sources(release: Release, found: Sequence[Pair]) -> Iterable[tuple[str, str
 
 
 def _sizes(release: Release) -> tuple[list[str], list[list[str]]]:
-    """Errors by the size of a group, without the columns that nothing is known for."""
+    """Errors by the size of a group, without the columns that nothing is known for.
+
+    Of the sizes at which every number may be wrong by more than itself, the largest stands for all.
+    """
     sizes = cell_sizes(release)
     errors = {
         "a value of one column: expected": [size.column for size in sizes],
@@ -275,7 +278,8 @@ def _sizes(release: Release) -> tuple[list[str], list[list[str]]]:
         [f"{size.rows:,} rows", *(_relative(each[i]) for each in known.values())]
         for i, size in enumerate(sizes)
     ]
-    return ["a group of", *known], rows
+    hopeless = sum(set(row[1:]) <= {"over 100 %", "–"} for row in rows)
+    return ["a group of", *known], rows[max(hopeless - 1, 0) :]
 
 
 def _relative(error: float | None) -> str:
