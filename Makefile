@@ -80,7 +80,8 @@ site: $(VENV)/.dev
 
 docs: site
 	$(BIN)/python -m pytest tests/docs -m "not slow"
-	@echo "The pages are in site/index.html; make test-all runs their code."
+	@echo "The pages are in site/index.html. Their search needs a server: $(BIN)/mkdocs serve, or"
+	@echo "$(BIN)/python -m http.server --directory site. make test-all runs their code."
 
 clean:
 	rm -rf $(VENV) $(DEMO) build dist site .pytest_cache .ruff_cache .hypothesis bench/out

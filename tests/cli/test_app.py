@@ -2,17 +2,18 @@
 
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from tests.cli.cli_cases import run
-from understudy.cli import app
+from understudy.cli import app, main
 
 
 def test_wrong_use_is_2():
     for arguments in ([], ["release"], ["nonsense"], ["schema"], ["plan", "--epsilon"]):
         assert run(*arguments).code == 2, arguments
     assert "did you" not in run("sample").err
-    assert "See `understudy release --help`" in run("release", "x").err
+    assert " release --help`" in run("release", "x").err
 
 
 def test_every_command_teaches():
@@ -32,3 +33,23 @@ def test_every_command_teaches():
 
 def test_the_runner_sees_exit_codes_too(tmp_path: Path):
     assert CliRunner().invoke(app, ["verify", str(tmp_path)]).exit_code == 2
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("understudy rel", "release"),
+        ("understudy schema dr", "draft"),
+        ("understudy plan --eps", "--epsilon"),
+    ],
+)
+def test_shells_complete_commands_and_options(shell, typed, offered, monkeypatch, capsys):
+    words = typed.split()
+    monkeypatch.setenv("_UNDERSTUDY_COMPLETE", f"complete_{shell}")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", typed)
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+    assert main([]) == 0
+    assert offered in capsys.readouterr().out

@@ -159,7 +159,7 @@ def test_the_tables_and_the_picture_say_what_is_missing_and_where_one_run_must_d
     results.leave_out(LeftOut("SURVEY 3-way", "hdmm", "marginals:3:64@0", why))
     text = markdown(results)
     assert "| `hdmm` | SURVEY 3-way | measures every cell, 9e+07 of them |" in text
-    assert "The theorems, at their best: `fem` ≤ 1.0000, which says nothing here." in text
+    assert "at their best: `fem` ≤ 100.00 percentage points, which says nothing here." in text
     (folder / "again").mkdir()
     panels = figure_one([generated(600)], [3], ["0.5", "1"])
     picture, _ = draw(panels, results, folder / "again")

@@ -143,7 +143,7 @@ def test_a_release_from_a_table_of_a_database(case, people: str, tmp_path: Path)
         "--method", "independent", "--out", out,
     )  # fmt: skip
     assert made.code == 0, made.err
-    assert "A stand-in for postgresql://postgres@/postgres" in made.out
+    assert "Wrote the synthetic release of postgresql://postgres@/postgres" in made.out
     assert "hunter2" not in made.out + made.err
     assert run("verify", out).code == 0
     for file in out.rglob("*"):

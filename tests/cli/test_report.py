@@ -20,7 +20,7 @@ def made(tmp_path_factory):
     done = run("release", folder / "people.csv", "--schema", folder / "people.toml", "--epsilon", 1,
                "--method", "independent", "--out", folder / "people.release")  # fmt: skip
     assert done.exit_code == 0, done.output
-    assert "report.html, for people" in done.stdout
+    assert "people.release/report.html" in done.stdout.replace("\n", "")
     return folder
 
 
@@ -68,3 +68,13 @@ def test_bad_input_is_told(made, words, message):
     assert message in " ".join(done.stderr.split())
     assert (made / "people.release" / "synthetic.parquet").read_bytes() == before
     assert sorted(p.name for p in made.iterdir()) == ["people.csv", "people.release", "people.toml"]
+
+
+def test_a_title_and_an_owner_are_said(made):
+    done = run("report", made / "people.release", "--title", "People, 2024", "--owner", "A <City>",
+               "--out", made / "titled.html")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    page = Page((made / "titled.html").read_text()).text
+    top = page[: page.index("Contents")]
+    assert "People, 2024" in top
+    assert "A <City>" in top

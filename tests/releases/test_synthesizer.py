@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import understudy as us
-from understudy.errors import InputError
+from understudy.errors import InputError, UnconfirmedError
 
 
 def test_a_synthesizer_keeps_the_usual_habits(tmp_path, table, schema):
@@ -20,3 +20,21 @@ def test_a_synthesizer_keeps_the_usual_habits(tmp_path, table, schema):
     assert maker.sample(11).num_rows == 11
     maker.save(tmp_path / "m")
     assert us.Independent.load(tmp_path / "m").sample(5, key=3).num_rows == 5
+
+
+def test_the_default_is_a_class_too():
+    assert us.MaxEnt.method == "maxent"
+    assert us.MaxEnt(quanta=5).get_params()["quanta"] == 5
+
+
+def test_without_a_schema_the_way_to_one_is_said_and_works(table):
+    with pytest.raises(InputError, match=r"Schema\.draft\(table\).*Nothing was spent"):
+        us.Independent().fit(table)
+    with pytest.raises(InputError, match="a schema is missing"):
+        us.release(table, epsilon=1)
+    schema = us.Schema.draft(table)
+    with pytest.raises(UnconfirmedError):
+        us.Independent().fit(table, schema)
+    made = us.Independent().fit(table, schema.confirm(unit="row"))
+    assert made.sample(7).num_rows == 7
+    assert repr(made.release.certificate).startswith("<Certificate: worst error over")

@@ -240,3 +240,14 @@ def test_columns_that_the_schema_does_not_name_are_left_out_if_it_says_so():
         read(table).bind(replace(dropping, columns=(Integer("a", 0, 3), Integer("b", 0, 3))))
     with pytest.raises(SchemaError, match="true or false"):
         replace(schema, drop_other_columns="yes")
+
+
+def test_a_schema_shows_its_columns_one_to_a_line():
+    columns = (Integer("age", 0, 99), Category("sex", ("F", "M"), read_from_rows=("categories",)))
+    assert repr(Schema(columns)).splitlines() == [
+        "Schema, columns: 2, number of rows: private",
+        "  age  integer   100: 0, 1, …",
+        "  sex  category  2: F, M  (to confirm: categories)",
+    ]
+    many = Schema(tuple(Integer(f"c{i}", 0, 1) for i in range(70)))
+    assert repr(many).endswith("… and 10 more")

@@ -20,7 +20,6 @@ from pyarrow import csv
 
 import understudy as us
 from tests.web.hostile import kinds
-from understudy.releases.bundle import FILES, MANIFEST, MEASURED
 from understudy.schema import Category, Integer, Schema
 from understudy.web import job
 from understudy.web.app import create_app
@@ -28,6 +27,7 @@ from understudy.web.confined import heard, tell
 from understudy.web.guard import Settings
 from understudy.web.people import Role
 from understudy.web.workers import Workers
+from understudy.web.workspace import Workspace
 
 with warnings.catch_warnings():  # it would rather have a client that is not packaged everywhere
     warnings.simplefilter("ignore")
@@ -166,11 +166,13 @@ def hostile(bundle):
     return kinds(bundle)
 
 
-def put_bundle(page, bundle, name="small"):
+def put_bundle(page, bundle, name="small", published=True):
     target = page.folder / "releases" / name
     target.mkdir(exist_ok=True)
-    for part in (MANIFEST, MEASURED, *FILES):
-        (target / part).write_bytes((bundle / part).read_bytes())
+    for part in bundle.iterdir():
+        (target / part.name).write_bytes(part.read_bytes())
+    if published:
+        Workspace(page.folder).publish(name, "ana")
     return target
 
 
@@ -192,7 +194,7 @@ def put_table(page, *, epsilon="3", rows=400, name="people", composition="basic"
 def zipped(folder, **changed):
     out = BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
-        for part in (MANIFEST, MEASURED, *FILES):
+        for part in sorted(p.name for p in folder.iterdir()):
             data = changed.get(part.partition(".")[0], (folder / part).read_bytes())
             if data is not None:
                 archive.writestr(f"x.release/{part}", data)

@@ -179,12 +179,12 @@ def test_the_whole_way_by_keyboard_on_a_phone(phone, tmp_path, capsys):
         page.wait_for_url("**/tables/people")
 
         keys.to(page.get_by_label("Total ε")).type("3").press()
-        page.get_by_text("is left of 3").wait_for()
+        page.get_by_text("is left of a lifetime budget of 3").wait_for()
         picture(page, "06-table")
         keys.to(page.get_by_role("link", name="Plan a release")).press()
         page.wait_for_url("**/plan")
 
-        # Plan: another method, no further certificate, and ε moved by the arrow keys.
+        # Plan: another method, and ε moved by the arrow keys.
         page.locator(".figures").wait_for()
         picture(page, "07-plan")
         slider = page.get_by_role("slider")
@@ -193,7 +193,6 @@ def test_the_whole_way_by_keyboard_on_a_phone(phone, tmp_path, capsys):
         assert slider.get_attribute("aria-valuetext") == "ε = 0.7"
         keys.press("ArrowRight")
         keys.to(page.get_by_label("Method")).type("gaussian")
-        keys.to(page.locator("#variations")).press("Space")
         page.locator("[data-epsilon='1']").wait_for()
         page.get_by_text("Noise of one count").wait_for()
         assert "ε = 2" in page.locator("#forecast").inner_text()

@@ -56,6 +56,7 @@ DECIDED = {
     "GET /tables/{identity}/schema/text": C,
     "POST /audits": C,
     "POST /import": C,
+    "POST /releases/{identity}/publish": C,
     "POST /jobs/{identity}/cancel": C,
     "POST /jobs/{identity}/close": C,
     "POST /jobs/{identity}/resume": C,

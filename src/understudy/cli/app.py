@@ -54,7 +54,6 @@ app = typer.Typer(
     cls=_AsAsked,
     help=HELP,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

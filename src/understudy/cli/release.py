@@ -227,11 +227,12 @@ def make(
             )
             prepared = prepare(schema, warmed(wanted, schema, source).resolved())
             _require_space(prepared, out)
-            about = prepared.forecast(assumed_rows(prepared, wanted.rows)).seconds
+            assumed = assumed_rows(prepared, wanted.rows)
+            about = prepared.forecast(assumed).seconds
             stages.expect(
                 about,
                 f"releasing with {prepared.budget} by {prepared.method.name}, "
-                f"about {words.duration(about)}",
+                f"about {words.duration(about)} for {assumed:,} rows (assumed)",
             )
             with reserve(prepared, source, progress=stages) as reserved:
                 release = reserved.run(stages)

@@ -25,10 +25,14 @@ def report(
             "--audit DIR", "Show the figures of an audit, the folder that `understudy audit` wrote."
         ),
     ] = None,
+    title: Annotated[
+        str | None, option("--title T", "A title instead of the folder's name.")
+    ] = None,
+    owner: Annotated[str | None, option("--owner WHO", "Who is responsible for it.")] = None,
 ) -> None:
     """Write the report of a release: one HTML file, for people.
 
-    It says what is promised, how wrong a number can be and what not to use the rows for, with a
+    It says how wrong a number can be, what is promised and what not to use the rows for, with a
     chart of every column, the errors of pairs, the ledger, and how to verify and to cite. It is
     made of the release alone, opens offline and prints on A4. Costs nothing, reads no private row.
     A release that was made by `understudy release` holds its report already, covered by its digest;
@@ -37,13 +41,14 @@ def report(
     \b
     [bold]Example[/bold]
       understudy report patients.release
+      understudy report patients.release --title "Patients, 2024" --owner "City of Exampleton"
       understudy report patients.release --audit patients.audit --out report.html
     """
-    from understudy.report.page import read_audit, write
+    from understudy.report.page import About, read_audit, write
 
     shown = None if audit is None else read_audit(audit)
     with Stages() as stages:
         stages(Progress("reporting", 0, 1))
-        path = write(folder, out=out, audit=shown)
+        path = write(folder, out=out, about=About(title, owner), audit=shown)
     size = path.stat().st_size
     shell.say(("wrote ", "bold"), f"{path}, {size / 1000:,.0f} kB")

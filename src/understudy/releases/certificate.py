@@ -118,6 +118,9 @@ class Certificate:
     def __str__(self) -> str:
         return self._said(wording.bound)
 
+    def __repr__(self) -> str:
+        return f"<Certificate: {self}>"
+
     @property
     def statement(self) -> str:
         """The same as the bundle states it, in which a bound of 1 is a number like any other."""

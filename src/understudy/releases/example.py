@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["example"]
 
-_COLUMNS = 8
+_COLUMNS = 6
 _ROWS = 2_000
 _GOOD = 0.5
 """The width of a certified interval, over the share it is about."""

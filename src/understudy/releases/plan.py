@@ -229,6 +229,13 @@ class Prepared(Draft):
     def _repr_html_(self) -> str:
         return plan_card(self)
 
+    def __repr__(self) -> str:
+        width, tables = len(self.schema.modelled), len(self.workload.cliques)
+        return (
+            f"<Prepared: {self.budget} by {self.method.name} for {width} columns and {tables:,} "
+            f"tables, {len(tuple(self.plan))} charges; nothing is spent>"
+        )
+
 
 @takes_options
 def prepare(schema: Schema, options: Options | None = None, /, **choices: Any) -> Prepared:

@@ -53,6 +53,12 @@ from understudy.source.families import FamilySource
 __all__ = ["Reserved", "release", "reserve"]
 
 _ONE_OFF = "this table"
+_NO_SCHEMA = (
+    "a schema is missing: what is public about the columns. schema = understudy.Schema.draft(table) "
+    "proposes one; that reads the rows and is not private. Look at it (print(schema)), replace what "
+    "is not public knowledge, and go on with schema.confirm(), or schema.confirm(unit=COLUMN, "
+    "max_rows=K) where people have several rows. Nothing was spent"
+)
 _LOOKED_UP = 100_000_000
 """Cells of records that a forecast looks up: about a second."""
 
@@ -60,7 +66,7 @@ _LOOKED_UP = 100_000_000
 @takes_options
 def release(
     table: Any,
-    schema: Schema | str | Path,
+    schema: Schema | str | Path | None = None,
     options: Options | None = None,
     /,
     *,
@@ -78,12 +84,15 @@ def release(
     table     a path (CSV, Parquet), a pandas, Polars, Arrow, Spark or Ibis table, or what `read`
               returned, such as a table of a database; a pair (parents, children) of such where the
               schema is of two tables
-    schema    a `Schema` or the path of its TOML file, confirmed
+    schema    a `Schema` or the path of its TOML file, confirmed; without one, an error says how to
+              draft it
     choices   see `Options`: epsilon, delta, workload, method, ledger, dataset, rows, key, …
     progress  called with a `Progress` (stage, done, total, note); by default a notebook shows it in
               its cell, and nothing is shown elsewhere
     """
     options = Options.of(choices) if options is None else options
+    if schema is None:
+        raise InputError(_NO_SCHEMA)
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
     progress = progress_here() if progress is None else progress
     options = options if options.public is None else warmed(options, schema, table)

@@ -14,7 +14,7 @@ from understudy.schema import Schema
 
 __all__ = [
     "AIM", "DPGAN", "DQRS", "FEM", "GEM", "HDMM", "MST", "MWEM", "DualQuery", "FrankWolfe",
-    "GaussianMarginals", "Independent", "QueryGAN", "SepFEM", "Synthesizer",
+    "GaussianMarginals", "Independent", "MaxEnt", "QueryGAN", "SepFEM", "Synthesizer",
 ]  # fmt: skip
 
 _COMMON = ("delta", "workload", "purpose", "neighbours", "rows_public", "beta", "variations")
@@ -62,8 +62,11 @@ class Synthesizer:
                 )
         return self
 
-    def fit(self, table: Any, schema: Schema | str | Path, **how: Any) -> Self:
-        """Make the release. `how` may hold progress and the other `Options`: ledger, key, rows, …"""
+    def fit(self, table: Any, schema: Schema | str | Path | None = None, **how: Any) -> Self:
+        """Make the release; without a schema, an error says how to draft one.
+
+        `how` may hold progress and the other `Options`: ledger, key, rows, …
+        """
         self._release = release(
             table,
             schema,
@@ -95,6 +98,10 @@ class Synthesizer:
         loaded = cls()
         loaded._release = Release.load(path)
         return loaded
+
+
+class MaxEnt(Synthesizer, method="maxent"):
+    """The default: pairs measured and selected under a maximum-entropy model of records."""
 
 
 class Independent(Synthesizer, method="independent"):

@@ -19,7 +19,6 @@ from understudy.game.forecast import Errors
 from understudy.game.methods import Design
 from understudy.privacy import planning
 from understudy.privacy.budget import Budget, decimal, exact_text
-from understudy.releases import certificate as certificates
 from understudy.releases.certificate import VARIATION
 from understudy.releases.plan import Blueprint, Prepared, design_of
 from understudy.releases.release import Release
@@ -135,10 +134,12 @@ def verdict(release: Release) -> Verdict:
 
 def _blueprint(release: Release) -> Blueprint | None:
     """What the plan of a release followed from; None where an older one does not say."""
-    if "certificate_share" not in release.facts:
+    bodies = (entry.body for entry in release.entries if entry.kind == "reserve" and entry.body)
+    stated = next(bodies, {}).get("facts", {}).get("certificate_share")
+    if stated is None:
         return None
     design = design_of(release.schema, release.workload, release.relation, release.rows_public)
-    share = exact_text(release.facts["certificate_share"])
+    share = exact_text(stated)
     try:
         method = method_of(release.method)
     except VerificationError:  # a method of the caller's own
@@ -166,31 +167,31 @@ def _advice(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> str:
 
 
 def _alternatives(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> Iterator[str]:
-    assert now.mean is not None
+    """Each compared with the same forecast for the budget and the columns as they are."""
+    mean = now.mean
+    assert mean is not None
+    as_it_is = _mean(own, budget, unit, now.rows)
+
+    def then(other: Blueprint, more: Budget) -> str | None:
+        changed = _mean(other, more, unit, now.rows) / as_it_is
+        return points(mean * changed) if changed < _CLEARLY else None
+
     for epsilon in _EPSILONS:
-        if epsilon <= budget.epsilon:
-            continue
-        then = _planned(own, Budget(epsilon, budget.delta), unit, now.rows)
-        if then is not None and then.mean is not None and then.mean < _CLEARLY * now.mean:
-            yield f"ε = {decimal(epsilon)} would make that about {points(then.mean)}"
+        larger = Budget(epsilon, budget.delta)
+        if epsilon > budget.epsilon and (told := then(own, larger)) is not None:
+            yield f"ε = {decimal(epsilon)} would make that about {told}"
             break
     fewer = _half(own.design)
-    if fewer is not None:
-        then = _planned(replace(own, design=fewer), budget, unit, now.rows)
-        if then is not None and then.mean is not None and then.mean < _CLEARLY * now.mean:
-            half = len(fewer.shape)
-            width = len(own.design.shape)
-            yield f"{half} columns instead of {width} would make it about {points(then.mean)}"
+    if fewer is not None and (told := then(replace(own, design=fewer), budget)) is not None:
+        width, half = len(own.design.shape), len(fewer.shape)
+        yield f"{half} columns instead of {width} would make it about {told}"
 
 
-def _planned(own: Blueprint, budget: Budget, unit: int, rows: int) -> _Figures | None:
-    """The same for another budget or design, planned by zCDP, which costs nothing."""
+def _mean(own: Blueprint, budget: Budget, unit: int, rows: int) -> float:
+    """The expected mean total variation of a plan by zCDP, which costs nothing to make."""
     plan = own.plan(planning.rho_for(budget) / unit**2)
     errors = own.method.errors(own.design, plan, rows)
-    if errors is None:
-        return None
-    margin = certificates.forecast_margin(plan, 0.05, rows, own.design.rows is None)
-    return _expected(errors, margin, own.design)
+    return 1.0 if errors is None else max(errors.mean, 1e-9)
 
 
 def _half(design: Design) -> Design | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import partial
@@ -35,22 +36,34 @@ from understudy.releases.bundle import Bundle
 from understudy.releases.form import LARGEST
 from understudy.releases.outline import ACCOUNTING, buys, noise_in_rows, shown
 from understudy.releases.static_html import HEAD, NAME, require_static
+from understudy.releases.verdict import verdict
 from understudy.report import charts, words
 from understudy.report.estimated import dependent, estimates
 from understudy.report.facts import Column, Pair, cell_sizes, columns, pairs
+from understudy.report.layout import Family, arranged, brief
 from understudy.report.training import Panel, panels
 from understudy.units import group
-from understudy.wording import bound, nothing, number, percent
+from understudy.wording import at_most, bound, nothing, number, percent, points
 
-__all__ = ["NAME", "fill", "read_audit", "render", "save", "write"]
+__all__ = ["NAME", "About", "fill", "read_audit", "render", "save", "write"]
 
 _BARS = 60
 _LETTERS = 1_200_000
 """About what the charts may take of a page that stays under two megabytes."""
 _MOST_COLUMNS = 200
 _MOST_PAIRS = 200
+_WIDEST_MATRIX = 24
+"""Columns of a heat map that is seen at once; a larger one is folded."""
 _MOST_ENTRIES = 60
 """A longer ledger is shown by purpose."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What only people know about a release."""
+
+    title: str | None = None
+    owner: str | None = None
 
 
 def render(
@@ -59,11 +72,13 @@ def render(
     name: str | None = None,
     digest: str | None = None,
     created: str | None = None,
+    about: About | None = None,
     audit: Mapping[str, Any] | None = None,
 ) -> str:
     """The whole page.
 
     name     what the release is called, such as the name of its folder
+    about    a title and an owner, which only people know
     digest   that of its manifest, for verifying and citing; known once it is saved, so the report
              that is saved with the release, and is covered by its digest, does not state it
     created  when it was saved, an ISO time
@@ -72,7 +87,8 @@ def render(
     Everything in it comes from the release (and the audit): no private row is read, nothing is
     charged, and the page is as private as the release.
     """
-    shown = columns(release, _bars(len(release.schema.modelled)))
+    about = about or About()
+    every = columns(release, _bars(len(release.schema.modelled)))
     found, trained, reserved = pairs(release), panels(release), _reserved(release)
     headings, sizes = _sizes(release)
     return fill(
@@ -83,8 +99,12 @@ def render(
         created=created,
         names=[column.name for column in release.schema.modelled],
         widest=max(len(clique) for clique in release.workload.cliques),
-        columns=shown[:_MOST_COLUMNS],
-        more_columns=len(shown[_MOST_COLUMNS:]),
+        title=about.title,
+        owner=about.owner,
+        verdict=verdict(release),
+        columns=every[:_MOST_COLUMNS],
+        layout=arranged(every[:_MOST_COLUMNS]),
+        more_columns=len(every[_MOST_COLUMNS:]),
         others=release.others,
         contradiction=contradiction(release.diagnostics),
         pairs=found,
@@ -127,12 +147,17 @@ def save(release: Release, folder: str | Path) -> Path:
 
 
 def write(
-    folder: str | Path, *, out: str | Path | None = None, audit: Mapping[str, Any] | None = None
+    folder: str | Path,
+    *,
+    out: str | Path | None = None,
+    about: About | None = None,
+    audit: Mapping[str, Any] | None = None,
 ) -> Path:
     """Make the report of the release in `folder` again, whole or not at all; an older one is replaced.
 
     out    where to; by default beside the folder, under its name with .html at the end. Never into
            a release, whose digest covers the report that is in it
+    about  a title and an owner
     audit  what an audit found, see `read_audit`
     """
     folder = Path(folder)
@@ -141,7 +166,7 @@ def write(
     _require_place(path)
     bundle = Bundle.open(folder)
     stated = {key: str(bundle.manifest[key]) for key in ("digest", "created")}
-    page = render(bundle.release, name=home.name, audit=audit, **stated)
+    page = render(bundle.release, name=home.name, about=about, audit=audit, **stated)
     try:
         files.write(path, page)
     except OSError as error:
@@ -190,10 +215,6 @@ def _bars(count: int) -> int:
     return max(8, min(_BARS, _LETTERS // (130 * max(min(count, _MOST_COLUMNS), 1))))
 
 
-def _points(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 0.0995 else f"{100 * share:.0f} %"
-
-
 def _numbers(column: Column) -> Iterable[tuple[str, str, str]]:
     for i, (label, share) in enumerate(zip(column.labels, column.shares, strict=True)):
         noisy = "–"
@@ -202,17 +223,22 @@ def _numbers(column: Column) -> Iterable[tuple[str, str, str]]:
         yield label, f"{100 * share:.2f} %", noisy
 
 
+def _family_rows(family: Family) -> Iterable[tuple[str, ...]]:
+    for name, shares in family.rows:
+        yield name, *("–" if share is None else percent(share) for share in shares)
+
+
 _HOW = {
     "table": "measured, every cell",
     "merged": "measured, values counted together",
     "cells": "single cells measured",
-    "queries": "looked at: queries selected",
-    "": "model alone",
+    "queries": "compared: queries selected",
+    "": "inferred",
 }
 
 
 def _pair_row(pair: Pair, dependent: Callable[[Clique], str]) -> tuple[str, str, str, str]:
-    error = "–" if pair.error is None else percent(pair.error)
+    error = "–" if pair.error is None else percent(pair.error).removesuffix(" %")
     return " × ".join(pair.names), error, dependent(pair.clique), _HOW[pair.measured]
 
 
@@ -237,7 +263,10 @@ def _sources(release: Release, found: Sequence[Pair]) -> Iterable[tuple[str, str
 
 
 def _sizes(release: Release) -> tuple[list[str], list[list[str]]]:
-    """Errors by the size of a group, without the columns that nothing is known for."""
+    """Errors by the size of a group, without the columns that nothing is known for.
+
+    Of the sizes at which every number may be wrong by more than itself, the largest stands for all.
+    """
     sizes = cell_sizes(release)
     errors = {
         "a value of one column: expected": [size.column for size in sizes],
@@ -249,7 +278,8 @@ def _sizes(release: Release) -> tuple[list[str], list[list[str]]]:
         [f"{size.rows:,} rows", *(_relative(each[i]) for each in known.values())]
         for i, size in enumerate(sizes)
     ]
-    return ["a group of", *known], rows
+    hopeless = sum(set(row[1:]) <= {"over 100 %", "–"} for row in rows)
+    return ["a group of", *known], rows[max(hopeless - 1, 0) :]
 
 
 def _relative(error: float | None) -> str:
@@ -396,16 +426,19 @@ def _real(value: float) -> str:
 
 _TEMPLATES = environment("understudy.report")
 _TEMPLATES.filters |= {
+    "at_most": at_most,
     "bound": bound,
+    "brief": brief,
     "count": "{:,}".format,
     "decimal": decimal,
+    "family_rows": _family_rows,
     "nothing": nothing,
     "number": number,
     "numbers": _numbers,
     "estimate_row": lambda each: (each.name, *each.shown),
     "pair_row": _pair_row,
     "percent": percent,
-    "points": _points,
+    "points": points,
     "quoted": _quoted,
     "real": _real,
     "short": charts.short,
@@ -417,5 +450,6 @@ _TEMPLATES.globals |= {
     "head": Markup(HEAD),
     "most_pairs": _MOST_PAIRS,
     "version": __version__,
+    "widest_matrix": _WIDEST_MATRIX,
     "words": words,
 }

@@ -43,6 +43,7 @@ from understudy.units import OPEN, ROW, Unit
 __all__ = ["Schema", "nulls_by_column"]
 
 _SHOWN = 12
+_LISTED = 60
 
 
 @dataclass(frozen=True)
@@ -265,8 +266,8 @@ class Schema(Domain):
         """Names, types and nullability of the output."""
         return pa.schema([pa.field(c.name, c.arrow_type, c.nullable) for c in self.written])
 
-    def _repr_html_(self) -> str:
-        from understudy.markup import notebook
+    def _overview(self) -> tuple[list[tuple[str, str]], list[tuple[str, str, str, str]]]:
+        """Facts about the table; name, type, values and what is to be confirmed of each column."""
 
         def domain(column: Column) -> str:
             if column.name in self.computed:
@@ -280,15 +281,31 @@ class Schema(Domain):
             return f"{column.size:,}: {ends}"
 
         shown = [(c.name, c.kind, domain(c), ", ".join(c.read_from_rows)) for c in self.columns]
-        heads = ("column", "type", "values", "to confirm")
-        if not any(waiting for *_, waiting in shown):
-            heads, shown = heads[:3], [row[:3] for row in shown]
         rows = "private" if self.rows_public is None else f"{self.rows_public:,}, public"
         facts = [("columns", f"{len(self.columns)}"), ("number of rows", rows)]
         said = str(self.unit or self.unit_word)
         if said:
             facts.append(("privacy unit", "not said yet" if said == OPEN else said))
-        return notebook("Schema", facts, (heads, shown))
+        return facts, shown
+
+    def _repr_html_(self) -> str:
+        from understudy.markup import notebook
+
+        facts, shown = self._overview()
+        some = 4 if any(waiting for *_, waiting in shown) else 3
+        heads = ("column", "type", "values", "to confirm")[:some]
+        return notebook("Schema", facts, (heads, [row[:some] for row in shown]))
+
+    def __repr__(self) -> str:
+        facts, shown = self._overview()
+        lines = ["Schema, " + ", ".join(f"{name}: {said}" for name, said in facts)]
+        wide = [max(len(row[i]) for row in shown[:_LISTED]) if shown else 0 for i in (0, 1)]
+        for name, kind, values, waiting in shown[:_LISTED]:
+            line = f"  {name:{wide[0]}}  {kind:{wide[1]}}  {values}"
+            lines.append(line + (f"  (to confirm: {waiting})" if waiting else ""))
+        if len(shown) > _LISTED:
+            lines.append(f"  … and {len(shown) - _LISTED:,} more")
+        return "\n".join(lines)
 
     # Codes
 
@@ -412,6 +429,34 @@ class Schema(Domain):
 
     # Drafts
 
+    @classmethod
+    def draft(cls, table: Any, *, null_values: Sequence[str] = ()) -> Schema:
+        """A schema to review, from a table: whatever `understudy.read` takes.
+
+        NOT PRIVATE: it reads the rows, and marks in `read_from_rows` what it took from them. No
+        release accepts it before `confirm`. `null_values` are texts that stand for null: "TOKEN" in
+        every column, "COLUMN=TOKEN" in one.
+        """
+        from understudy.draft import draft
+
+        return draft(table, null_values=null_values)
+
+    def confirm(
+        self,
+        columns: Iterable[str] | None = None,
+        *,
+        unit: str | None = None,
+        max_rows: int | None = None,
+    ) -> Schema:
+        """The same with the marks of a draft cleared, of these columns or of all.
+
+        Whoever calls it states that the marked facts are public. `unit` says who is protected: a
+        column that tells people apart, of whose rows `max_rows` count, or "row".
+        """
+        from understudy.draft import confirm
+
+        return confirm(self, columns, unit=unit, max_rows=max_rows)
+
     def require_confirmed(self) -> None:
         """Refuse a schema that is not fit for a release.
 
@@ -452,8 +497,8 @@ class Schema(Domain):
         return (
             f'it is not said who is protected (unit = "{OPEN}"): {several}. Answer with `understudy '
             f"schema confirm S.toml --unit COLUMN --max-rows K`, where K rows of each count, or with "
-            f"`--unit {ROW}` if one row is all of a person; in Python, confirm(schema, unit=COLUMN, "
-            f"max_rows=K) or confirm(schema, unit={ROW!r})"
+            f"`--unit {ROW}` if one row is all of a person; in Python, schema.confirm(unit=COLUMN, "
+            f"max_rows=K) or schema.confirm(unit={ROW!r})"
         )
 
     # Files

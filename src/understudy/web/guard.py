@@ -211,7 +211,7 @@ class Guard:
             return self._page(request, 401, "Please log in", text)
         reading = request.method in _SAFE and (path == "/" or path.startswith("/releases"))
         if not session.custodian and not reading and path != "/logout":
-            text = "You are an analyst: releases are open to you, tables are not."
+            text = "You are an analyst: published releases are open to you, tables are not."
             return self._page(request, 403, "This is for custodians", text)
         return None
 

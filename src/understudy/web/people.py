@@ -4,7 +4,7 @@ On this machine alone (loopback) a token, printed at the start, makes whoever ha
 users have a password, of which the workspace keeps an Argon2id hash, and a role:
 
     custodian   everything
-    analyst     releases, and nothing that leads to a private row
+    analyst     published releases, and nothing that leads to a private row
 
 What a login is travels in Starlette's signed session cookie, so that it outlives a restart; by a token,
 as long as that is the page's. The server keeps which logins have ended: by logging out, by another

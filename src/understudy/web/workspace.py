@@ -7,6 +7,7 @@
     releases/ID/         bundles, as `understudy release` writes them
     checked/ID.json      what the check of an imported release found
     audits/ID/           audit.json and its figure
+    published/ID.json    that analysts may see a release: who said so, and when
     secret, users.json   see `people`
 
 Names in addresses are `ID`s, matched against one pattern before they touch a path: no address can
@@ -116,7 +117,15 @@ class Workspace:
                     f"`understudy serve` made"
                 )
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            for part in ("tables", "jobs", "releases", "checked", "audits", "incoming"):
+            for part in (
+                "tables",
+                "jobs",
+                "releases",
+                "checked",
+                "audits",
+                "published",
+                "incoming",
+            ):
                 (self.folder / part).mkdir(exist_ok=True, mode=0o700)
             if not self._mark.exists():
                 write_json(self._mark, {"format": "understudy workspace", "version": _VERSION})
@@ -151,6 +160,19 @@ class Workspace:
                 return folder
         kinds = {"tables": "table", "jobs": "job", "releases": "release", "audits": "audit"}
         raise Missing(f"there is no such {kinds[part]} here; it may have been removed")
+
+    def published(self, identity: str) -> bool:
+        """Whether a custodian has opened a release to analysts."""
+        return bool(_ID.fullmatch(identity)) and self._publication(identity).is_file()
+
+    def publish(self, identity: str, who: str) -> None:
+        """Open a release to analysts; what they have seen cannot be taken back."""
+        self.path("releases", identity)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        write_json(self._publication(identity), {"by": who, "at": now})
+
+    def _publication(self, identity: str) -> Path:
+        return self.folder / "published" / f"{identity}.json"
 
     def identities(self, part: str) -> list[str]:
         """The names of everything of a kind, sorted."""

@@ -4,8 +4,10 @@ import pytest
 
 from tests.web.conftest import (
     FAST,
+    SCHEMA,
     put_table,
 )
+from understudy.releases import prepare
 
 PLANS = [
     ({"epsilon": "x"}, "not a number"),
@@ -21,6 +23,16 @@ PLANS = [
     ({"target": "1", "method": "gaussian"}, "does not forecast"),
     ({"delta": "1"}, "delta"),
 ]
+
+
+def test_defaults_are_those_of_the_command_line():
+    """As public facts and the charge for each: the plan is the same to the last bit."""
+    from understudy.web.pages.planning import PlanForm
+
+    page = prepare(SCHEMA, **PlanForm().choices(None))
+    line = prepare(SCHEMA, epsilon=1)
+    assert page.facts == line.facts
+    assert [*page.plan] == [*line.plan]
 
 
 @pytest.mark.parametrize(("wish", "said"), PLANS)

@@ -6,9 +6,13 @@ from io import BytesIO
 
 import understudy as us
 from tests.web.conftest import (
+    Page,
+    TestClient,
     put_bundle,
+    without_tokens,
     zipped,
 )
+from tests.web.live import routes
 from understudy.releases.bundle import digest, manifest_bytes
 from understudy.releases.signature import new_keys, private_key, sign
 from understudy.web.pages.releases import _drawn
@@ -169,3 +173,29 @@ def test_bundles_from_elsewhere(custodian, bundle):
     outside = page.upload("slip.zip", out.getvalue(), to="/import")
     assert "no part of a release" in page.told(outside)
     assert page.site.workspace.identities("releases") == ["theirs"]
+
+
+def test_a_release_is_for_custodians_until_one_publishes_it(analyst, bundle):
+    put_bundle(analyst, bundle, published=False)
+    paths = [path for method, path in routes(analyst.client.app)
+             if method == "GET" and path.startswith("/releases/")]  # fmt: skip
+    assert len(paths) >= 8
+    for path in paths:
+        for name in ("small", "none-such"):
+            asked = path.replace("{identity}", name).replace("{name}", "release.json")
+            response = analyst.client.get(asked, headers={"accept": "application/json"})
+            assert response.status_code == 404, asked
+            assert response.json()["detail"].startswith("There is no such release here"), asked
+    assert "small" not in without_tokens(analyst.client.get("/releases").text)
+    assert analyst.post("/releases/small/publish").status_code == 403
+
+    app = analyst.client.app
+    with TestClient(app) as client:
+        custodian = Page(client, analyst.folder).enter()
+        assert "not published" in client.get("/releases").text
+        assert "Custodians alone see this release" in client.get("/releases/small").text
+        assert custodian.post("/releases/none-such/publish").status_code == 404
+        assert custodian.post("/releases/small/publish").status_code == 200
+        assert "Custodians alone" not in client.get("/releases/small").text
+    assert "/releases/small" in analyst.client.get("/releases").text
+    assert analyst.client.get("/releases/small").status_code == 200

@@ -38,7 +38,7 @@ _SHOWN = 5
 
 
 class PlanForm(BaseModel, frozen=True):
-    """What somebody asks for, as typed."""
+    """What somebody asks for, as typed; what is left out is as on the command line."""
 
     epsilon: str = "1"
     target: str = ""
@@ -49,7 +49,7 @@ class PlanForm(BaseModel, frozen=True):
     method: str = "auto"
     rows: str = ""
     size: str = ""
-    variations: str = "yes"
+    variations: str = ""
     name: str = ""
 
     def choices(self, account: Account | None) -> dict[str, Any]:
@@ -82,12 +82,10 @@ class PlanForm(BaseModel, frozen=True):
 class ReleaseForm(PlanForm, frozen=True):
     """A plan that is to be carried out.
 
-    `once` is of the page that the form stood on: sent twice, by a double click, it starts one job. A
-    box that is not ticked is not sent.
+    `once` is of the page that the form stood on: sent twice, by a double click, it starts one job.
     """
 
     epsilon: str = ""
-    variations: str = ""
     once: str = ""
 
 

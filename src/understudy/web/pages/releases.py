@@ -1,4 +1,8 @@
-"""Releases: read, ask, check, download. Everything here is released; all of it is free."""
+"""Releases: publish, read, ask, check, download. All of it is free.
+
+Custodians see every release, analysts those that a custodian has published; of the others they do not
+learn that they exist.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import (
     FileResponse,
     HTMLResponse,
@@ -36,7 +40,19 @@ from understudy.web.uploads import received
 from understudy.web.workspace import read_json, without_paths
 from understudy.wording import between, domain
 
-router = APIRouter(default_response_class=HTMLResponse)
+
+def _may_see(site: Site, request: Request, identity: str) -> bool:
+    return session_of(request).custodian or site.workspace.published(identity)
+
+
+async def _only_published(request: Request, site: Here) -> None:
+    """An analyst who names another release is told what is told of one that is not there."""
+    identity = request.path_params.get("identity")
+    if identity is not None and not _may_see(site, request, identity):
+        raise Missing("there is no such release here; it may have been removed")
+
+
+router = APIRouter(default_response_class=HTMLResponse, dependencies=[Depends(_only_published)])
 
 _MOST_SAMPLE = 10_000_000
 _LONGEST_QUESTION = 2_000
@@ -51,8 +67,12 @@ def title_of(site: Site, identity: str) -> str:
 
 @router.get("/releases")
 async def list_releases(request: Request, site: Here) -> Response:
-    """Every release, the newest first."""
-    titled = [(summary, title_of(site, summary.id)) for summary in site.storage.summaries()]
+    """Every release that whoever asks may see, the newest first."""
+    titled = [
+        (summary, title_of(site, summary.id), site.workspace.published(summary.id))
+        for summary in site.storage.summaries()
+        if _may_see(site, request, summary.id)
+    ]
     return site.page(request, "releases.html", here="releases", summaries=titled)
 
 
@@ -67,6 +87,7 @@ def show_release(request: Request, site: Here, identity: str, q: str = "", s: st
         "release": release,
         "summary": site.storage.summary(identity),
         "title": title_of(site, identity),
+        "published": site.workspace.published(identity),
         "columns": [(column.name, domain(column)) for column in release.schema.modelled],
         "promise": promise(release),
         "verdict": judged,
@@ -80,6 +101,13 @@ def show_release(request: Request, site: Here, identity: str, q: str = "", s: st
     asked = {"q": q, "answer": answer, "problem": problem, "s": s.strip(), **found}
     status = 422 if asked["problem"] else 200
     return site.page(request, "release.html", status, here="releases", **known, **asked)
+
+
+@router.post("/releases/{identity}/publish")
+async def publish(request: Request, site: Here, identity: str) -> Response:
+    """Open a release to analysts."""
+    site.workspace.publish(identity, session_of(request).name)
+    return RedirectResponse(f"/releases/{identity}", 303)
 
 
 def _asked(site: Site, release: Release, q: str) -> tuple[dict[str, Any] | None, str]:
