@@ -177,6 +177,17 @@ def test_small_groups_and_large_noise_are_not_determined():
         assert "not determined" in str(told)
 
 
+def test_a_number_in_one_bin_tells_of_nothing_else():
+    """Its values may depend on another column in any way; a correlation of 0 ± 0 would be wrong."""
+    schema = Schema((Boolean("b"), Integer("x", 0, 9, bins=1)))
+    table = Measured((0, 1), np.array([[600], [400]]), 10.0)
+    model = Weighted((2, 1), (np.array([0, 1]), np.array([0, 0])), np.array([0.6, 0.4], np.float32))
+    known = Known(schema, model, [table, Measured((0,), np.array([600, 400]), 10.0)], 1000.0)
+    for asked in ("correlation(x, b)", "difference(mean(x) by b)", "mean(x) where b", "ols(x ~ b)"):
+        assert not last(estimate(known, asked)).determined, asked
+    assert estimate(known, "share(b)").determined
+
+
 def test_a_small_group_keeps_its_size_when_its_mean_is_corrected():
     """Tilting towards a far mean may not let the group grow, or its noise would look smaller."""
     truth = tiny.truth()
@@ -192,14 +203,3 @@ def test_a_small_group_keeps_its_size_when_its_mean_is_corrected():
     weight = SIGMA / (20 * ROWS) / truth[2, 1].sum()  # a cell's noise over the share of the group
     spread = np.linalg.norm(2 * np.arange(5) + 0.5 - held @ (2 * np.arange(5) + 0.5))
     assert told.parts.noise == pytest.approx(weight * spread, rel=0.3)
-
-
-def test_a_number_in_one_bin_tells_of_nothing_else():
-    """Its values may depend on another column in any way; a correlation of 0 ± 0 would be wrong."""
-    schema = Schema((Boolean("b"), Integer("x", 0, 9, bins=1)))
-    table = Measured((0, 1), np.array([[600], [400]]), 10.0)
-    model = Weighted((2, 1), (np.array([0, 1]), np.array([0, 0])), np.array([0.6, 0.4], np.float32))
-    known = Known(schema, model, [table, Measured((0,), np.array([600, 400]), 10.0)], 1000.0)
-    for asked in ("correlation(x, b)", "difference(mean(x) by b)", "mean(x) where b", "ols(x ~ b)"):
-        assert not last(estimate(known, asked)).determined, asked
-    assert estimate(known, "share(b)").determined

@@ -239,3 +239,29 @@ def test_goals_by_size_keep_margins_and_association():
         np.testing.assert_allclose(now.sum(axis=1), wanted.sum(axis=1), rtol=1e-3)
         odds = [np.log(x[0, 0] * x[1, 1] / (x[0, 1] * x[1, 0])) for x in (now, goal)]
         assert odds[0] == pytest.approx(odds[1], abs=1e-5)
+
+
+def test_a_sibling_that_is_missing_is_drawn_by_the_law_of_its_column():
+    families, layout, shape = made(False, False)
+    model = model_of(families, layout, shape)
+    pool = model.sample(4_000, np.random.default_rng(5))
+    before = [column.copy() for column in pool]
+    module._fill_in(pool, model, layout, np.random.default_rng(6))
+    for i, twin in zip(layout.child, layout.sibling, strict=True):
+        there = before[twin] < shape[twin] - 1
+        assert not there.all()
+        np.testing.assert_array_equal(pool[twin][there], before[twin][there])
+        assert pool[twin].max() < shape[twin] - 1
+        law = model.marginal((i, twin))[:, :-1]
+        drawn = np.zeros_like(law)
+        np.add.at(drawn, (pool[i][~there], pool[twin][~there]), 1)
+        assert not drawn[law == 0].any()
+
+
+def test_what_tells_most_of_children_is_matched_first():
+    families, layout, shape = made(True, False)
+    cliques = pairs(layout, shape)
+    told = module._importance(model_of(families, layout, shape), layout, cliques)
+    # Siblings share their first column, and parents tell the second one.
+    assert told[layout.sibling[0]] > told[layout.parent[1]]
+    assert told[layout.parent[0]] > told[layout.parent[1]]

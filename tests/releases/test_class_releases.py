@@ -96,7 +96,7 @@ def test_another_number_or_noun_is_refused(prefixes, tmp_path, key, value):
     if value is None:
         del stated[key]
     body = {name: item for name, item in stated.items() if name != "words"}
-    stated["words"] = str(us.Certificate.from_json(body))
+    stated["words"] = us.Certificate.from_json(body).statement
     manifest["digest"] = digest(manifest)
     (path / "release.json").write_bytes(manifest_bytes(manifest))
     if value == "cells":

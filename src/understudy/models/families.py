@@ -117,6 +117,7 @@ def _first_children(
             if layout.ordered or index == 0:
                 many = own.size * (1 if layout.ordered else size)
                 pool = _drawn(model, layout, (size, place), many, cliques, rng)
+                _fill_in(pool, model, layout, rng)
             slots = starts[own] + index
             pairs = [(i, parents[own, k]) for k, i in enumerate(layout.parent)]
             if index > 0:
@@ -165,18 +166,32 @@ def _drawn(
     return own.sample(rows, rng)
 
 
+def _fill_in(pool: list[Codes], model: Weighted, layout: Layout, rng: np.random.Generator) -> None:
+    """Draw for rows without a sibling one by the law of every column given the child's own.
+
+    A model that knows pairs alone does not know that all columns of a sibling are there or none.
+    """
+    for i, twin in zip(layout.child, layout.sibling, strict=True):
+        if twin is None:
+            continue
+        law = np.cumsum(_rounded(model.marginal((i, twin))[:, :-1]), axis=1)
+        places = np.flatnonzero(pool[twin] == model.shape[twin] - 1)
+        own = law[pool[i][places]]
+        reached = own <= rng.random(places.size)[:, None] * own[:, -1:]
+        drawn = np.minimum(reached.sum(axis=1), law.shape[1] - 1)
+        pool[twin] = pool[twin].copy()
+        pool[twin][places] = drawn
+
+
 def _importance(model: Weighted, layout: Layout, cliques: Sequence[Clique]) -> dict[int, float]:
-    """What each column of parents and siblings tells of a child, in all pairs that are held."""
+    """How much better a child is guessed from each column of parents and siblings, in all pairs."""
     told: dict[int, float] = {}
     for clique in cliques:
         others = [i for i in clique if i not in layout.child]
         if len(clique) == 2 and len(others) == 1:
-            law = model.marginal(clique)
-            apart = np.outer(law.sum(axis=1), law.sum(axis=0))
-            some = apart > 0
-            # χ², for logarithms are not rounded alike on every machine.
-            information = float(((law[some] - apart[some]) ** 2 / apart[some]).sum())
-            told[others[0]] = told.get(others[0], 0.0) + information
+            law = np.moveaxis(model.marginal(clique), clique.index(others[0]), 1)
+            known = float(law.max(axis=0).sum() - law.sum(axis=1).max())
+            told[others[0]] = told.get(others[0], 0.0) + known
     return {i: round(value, 6) for i, value in told.items()}
 
 

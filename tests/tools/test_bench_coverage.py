@@ -1,0 +1,90 @@
+"""The validation's own arithmetic: textbook intervals, coverage, and a run that goes on."""
+
+import json
+
+import numpy as np
+import pytest
+from bench import coverage
+from scipy import stats
+
+
+@pytest.fixture(scope="module")
+def population():
+    before, coverage.SIZE = coverage.SIZE, 4_000
+    try:
+        yield coverage.copula()
+    finally:
+        coverage.SIZE = before
+
+
+def test_populations_have_14_columns_and_legal_rows(population):
+    assert len(population.rows) == 14
+    table = population.drawn(300, np.random.default_rng(0))
+    assert population.schema.illegal(coverage._arrow(table)) == []
+
+
+def test_plain_statistics_are_the_textbooks(population):
+    rows = population.rows
+    x, y, sex = rows["age"], rows["income"], rows["sex"] == "v1"
+    found = {each.text: each.plain(rows) for each in population.asked}
+    assert found["correlation(age, income)"][0][0] == pytest.approx(stats.pearsonr(x, y)[0])
+    design = np.column_stack([np.ones(x.size), x, sex])
+    beta = np.linalg.lstsq(design, y, rcond=None)[0]
+    told = [value for value, _ in found["ols(income ~ age + C(sex, 'v0'))"]]
+    assert told == pytest.approx(list(beta[1:]))
+    apart = np.abs(y[:, None] - y[None]).mean() / (2 * y.mean())
+    assert found["gini(income)"][0][0] == pytest.approx(apart, rel=1e-3)
+    half = 1.96 * y.std() / np.sqrt(y.size)
+    assert found["mean(income)"][0] == pytest.approx((y.mean(), half), rel=1e-3)
+    (slope, _), (shift, _) = found["logit(insured = 'v1' ~ age + C(smoker, 'v0'))"]
+    design = np.column_stack([np.ones(x.size), x, rows["smoker"] == "v1"]).astype(float)
+    odds = design @ [0, slope, shift]
+    insured = rows["insured"] == "v1"
+    level = np.linspace(-5, 5, 2001)
+    fit = [np.sum(np.logaddexp(0, a + odds) - insured * (a + odds)) for a in level]
+    p = 1 / (1 + np.exp(-(level[int(np.argmin(fit))] + odds)))
+    assert np.abs(design.T @ (insured - p) / np.abs(design).sum(axis=0)).max() < 2e-3
+
+
+def line(low, high, truth=0.5, kind="mean", **more):
+    return {
+        "kind": kind, "log": False, "truth": [truth, truth], "naive": [0.0, 0.1],
+        "population": [0.5, low, high, 0.05], "table": None,
+        "population flagged": False, "table flagged": True, **more,
+    }  # fmt: skip
+
+
+def test_what_repetitions_come_to():
+    held = [[line(0.4, 0.6), line(0.4, 0.6)], [line(0.6, 0.8)], [line(0.4, 0.6)]]
+    found = coverage.cell(held)
+    assert found.numbers == 4
+    assert found.covered[0] == 0.75
+    assert found.covered[1] >= np.sqrt(0.75 * 0.25 / 4) - 1e-12
+    assert np.isnan(found.table[0])
+    assert (found.naive, found.determined, found.flagged) == (0, 1, 0)
+    assert found.width == pytest.approx(2)
+    odds = line(1.0, np.e**2, truth=1.0, log=True)
+    assert coverage._inside(odds, "population")
+    assert coverage._width(odds) == pytest.approx(20)
+
+
+def test_a_run_goes_on_where_it_was_cut(population, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(coverage, "ROWS", (400,))
+    monkeypatch.setattr(coverage, "EPSILONS", ("1", "2"))
+    file, few = tmp_path / "found.jsonl", population.asked[:1]
+    rows = {
+        name: population.rows[name] for name in ("region", "smoker", "insured", "free_a", "free_b")
+    }
+    small = coverage.Population("copula", rows, {}, few, population.free[:1], population.bound)
+    options = {"minutes": 5.0, "keep": tmp_path / "kept", "kept_only": False}
+    (tmp_path / "kept").mkdir()
+    coverage.run(file, [small], repetitions=1, **options)
+    once = file.read_text()
+    assert [json.loads(each)["epsilon"] for each in once.splitlines()] == ["1", "2"]
+    file.write_text(once.splitlines()[0] + "\n" + once.splitlines()[1][:50])
+    file.write_text(file.read_text() + "\n")
+    coverage.run(file, [small], repetitions=1, **{**options, "kept_only": True})
+    again = [json.loads(each) for each in file.read_text().splitlines() if each.endswith("}")]
+    assert again[-1]["numbers"] == json.loads(once.splitlines()[1])["numbers"]
+    coverage.report(file)
+    assert "share of 1" in capsys.readouterr().out
