@@ -629,12 +629,6 @@ class Cell:
     flagged: float
     width: float
 
-    def row(self) -> str:
-        """In a table."""
-        shown = [f"{self.numbers}", *(f"{m:.3f} ± {e:.3f}" for m, e in (self.covered, self.table))]
-        shown += [f"{self.naive:.2f}", f"{self.width:.2f}", f"{self.determined:.2f}"]
-        return " | ".join([*shown, f"{self.flagged:.2f}"])
-
 
 def _inside(line: Mapping[str, Any], target: str) -> bool | None:
     """Whether an interval holds its truth; None where there is none."""
@@ -693,52 +687,57 @@ def report(file: Path) -> None:
     """Print the tables of docs/estimate.md."""
     lines = list(_lines(file))
     counts = Counter((line["population"], line["n"], line["epsilon"]) for line in lines)
-    print(
-        f"{len(lines)} releases, {min(counts.values())} to {max(counts.values())} a combination\n"
-    )
-    head = "numbers | population | table | naive | width | determined | flagged"
-    by_cell: dict[tuple[Any, ...], list[list[dict[str, Any]]]] = defaultdict(list)
-    by_kind: dict[tuple[Any, ...], list[list[dict[str, Any]]]] = defaultdict(list)
+    print(f"{len(lines)} releases, {min(counts.values())} to {max(counts.values())} a combination")
+    groups: dict[tuple[Any, ...], list[list[dict[str, Any]]]] = defaultdict(list)
     for line in lines:
         for kind in KINDS:
             held = [each for each in line["numbers"] if each["kind"] == kind]
             if held:
-                by_cell[kind, line["n"], line["epsilon"]].append(held)
-                by_kind[kind, line["population"]].append(held)
-    print(f"| statistic | n | ε | {head} |\n|{'---|' * 10}")
-    for kind in KINDS:
-        for n in ROWS:
-            for epsilon in EPSILONS:
-                if held := by_cell[kind, n, epsilon]:
-                    print(f"| {kind} | {n:,} | {epsilon} | {cell(held).row()} |")
-    names = list(dict.fromkeys(line["population"] for line in lines))
-    print(f"\n| statistic | {' | '.join(names)} |\n|{'---|' * (1 + len(names))}")
-    for kind in KINDS:
-        shown = [
-            "{:.3f} ± {:.3f}".format(*cell(by_kind[kind, name]).covered)
-            if by_kind[kind, name]
-            else "–"
-            for name in names
-        ]
-        print(f"| {kind} | {' | '.join(shown)} |")
+                groups[kind, (line["n"], line["epsilon"])].append(held)
+                groups[kind, line["population"]].append(held)
+    cells = {key: cell(held) for key, held in groups.items()}
+    sizes = {(n, e): f"{n:,}, {e}" for n in ROWS for e in EPSILONS}
+    names = {name: name for name in dict.fromkeys(line["population"] for line in lines)}
+    _matrix("coverage, population (n, ε)", cells, sizes, lambda c: _percent(c.covered, c))
+    _matrix("coverage, table", cells, sizes, lambda c: _percent(c.table, c))
+    _matrix("coverage of rows taken as data", cells, sizes, lambda c: f"{c.naive:.2f}")
+    _matrix("width over noise and sampling", cells, sizes, lambda c: f"{c.width:.2f}")
+    _matrix("carry a warning", cells, sizes, lambda c: f"{c.flagged:.2f}")
+    _matrix("coverage by population", cells, names, lambda c: _percent(c.covered, c))
     print(
-        "\n| independence | n | ε | tests | false positives | naive | power | naive |\n|"
-        + "---|" * 8
+        "\n| n, ε | tests | false positives | rows as data | power | rows as data |\n|" + "---|" * 6
     )
-    for n in ROWS:
-        for epsilon in EPSILONS:
-            held = [line["tests"] for line in lines if (line["n"], line["epsilon"]) == (n, epsilon)]
-            if held:
-                free = [[each[0] < 0.05 for each in tests["free"]] for tests in held]
-                naive = [each[1] < 0.05 for tests in held for each in tests["free"]]
-                power = np.array([tests["bound"][0] for tests in held]) < 0.05
-                print(
-                    f"| {n:,} | {epsilon} | {sum(map(len, free))} | {{:.3f}} ± {{:.3f}}".format(
-                        *_share(free)
-                    )
-                    + f" | {np.mean(naive):.2f} | "
-                    f"{power[:, 0].mean():.2f} | {power[:, 1].mean():.2f} |"
-                )
+    for (n, epsilon), shown in sizes.items():
+        held = [line["tests"] for line in lines if (line["n"], line["epsilon"]) == (n, epsilon)]
+        if held:
+            free = [[each[0] < 0.05 for each in tests["free"]] for tests in held]
+            naive = np.mean([each[1] < 0.05 for tests in held for each in tests["free"]])
+            power = (np.array([tests["bound"][0] for tests in held]) < 0.05).mean(axis=0)
+            mean, error = _share(free)
+            found = f"{sum(map(len, free)):,} | {mean:.3f} ± {error:.3f} | {naive:.2f}"
+            print(f"| {shown} | {found} | {power[0]:.2f} | {power[1]:.2f} |")
+
+
+def _percent(found: tuple[float, float], of: Cell) -> str:
+    """Coverage and its standard error, in percent; beside it how many were determined, if not all."""
+    if not of.determined:
+        return "–"
+    some = "" if of.determined > 0.995 else f" ({100 * of.determined:.0f} %)"
+    return f"{100 * found[0]:.1f} ± {100 * found[1]:.1f}{some}"
+
+
+def _matrix(
+    title: str,
+    cells: Mapping[tuple[Any, ...], Cell],
+    columns: Mapping[Any, str],
+    shown: Callable[[Cell], str],
+) -> None:
+    print(f"\n| {title} | {' | '.join(columns.values())} |\n|{'---|' * (1 + len(columns))}")
+    for kind in KINDS:
+        held = [cells.get((kind, column)) for column in columns]
+        if any(held):
+            told = ["–" if each is None else shown(each) for each in held]
+            print(f"| {kind} | {' | '.join(told).replace('nan', '–')} |")
 
 
 def main(arguments: Sequence[str] = ()) -> None:

@@ -110,8 +110,8 @@ def independence(
     if not both:
         raise WorkloadError(
             f"no table with both {names[0]} and {names[1]} was measured: whether they depend on each "
-            f"other follows from the model alone, and cannot be tested; release with a workload that "
-            f"has them together, such as marginals:2"
+            f"other follows from the model alone, and cannot be tested; a workload that asks for them "
+            f"together has the pair measured, wide tables only at a larger ε"
         )
     found = max((_tested(each, both, margins, rows, alike) for each in both), key=_promise)
     from scipy.special import chdtrc
