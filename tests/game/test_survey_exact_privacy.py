@@ -59,10 +59,10 @@ class Remembers(Particles):
 
     fits = {}  # noqa: RUF012 - shared on purpose
 
-    def _fit(self, problem, measured, key, records, sweeps):
-        name = (problem.shape, problem.rows, fingerprint(measured), key, records)
+    def _fit(self, problem, measured, key, effort):
+        name = (problem.shape, problem.rows, fingerprint(measured), key, effort)
         if name not in self.fits:
-            self.fits[name] = Particles._fit(self, problem, measured, key, records, sweeps)
+            self.fits[name] = Particles._fit(self, problem, measured, key, effort)
         return self.fits[name]
 
     def finish(self, problem, state):
