@@ -40,6 +40,7 @@ from pyarrow import csv
 from scipy.stats import chi2_contingency
 
 import understudy as us
+from understudy.estimates import Estimate
 from understudy.schema import Schema
 
 Array = NDArray[Any]
@@ -547,7 +548,7 @@ def _numbers(
     rows: Sequence[tuple[float, float]],
 ) -> Iterator[dict[str, Any]]:
     """For every number that is asked for: intervals, truths, and what is needed to judge them."""
-    estimates = {
+    estimates: dict[str, Any] = {
         target: released.estimate(asked.text, target=target) for target in ("population", "table")
     }
     for k, pick in enumerate(asked.picked):
@@ -558,7 +559,7 @@ def _numbers(
         }
         line["naive"] = [rows[k][0] - rows[k][1], rows[k][0] + rows[k][1]]
         for target, found in estimates.items():
-            each = found if isinstance(found, us.estimates.Estimate) else found[pick]
+            each = found if isinstance(found, Estimate) else found[pick]
             line[target] = None
             if each.determined:
                 parts = each.parts
