@@ -71,16 +71,18 @@ def _started(command: list[str]) -> subprocess.Popen[str]:
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
     )
     assert process.stderr is not None
+    said = ""
     for line in process.stderr:
+        said += line
         if "measuring" in line:
             return process
-    raise AssertionError(f"the release ended with {process.wait()}")
+    raise AssertionError(f"the release ended with {process.wait()}: {said}")
 
 
 def _release(understudy: Command, case: Case, *more: object) -> list[str]:
     return understudy(
         "release", case.data, "--schema", case.schema, "--epsilon", 1, "--out", case.out,
-        "--method", "mwem", "--set", "rounds=20000", *more,
+        "--method", "mwem", "--set", "rounds=15000", *more,
     )  # fmt: skip
 
 
