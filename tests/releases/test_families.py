@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import understudy as us
+from understudy import report
 from understudy.errors import InputError, VerificationError
 from understudy.releases.bundle import digest, manifest_bytes
 from understudy.releases.families import FamilyRelease
@@ -115,6 +116,12 @@ def test_it_is_read_back_and_verified_by_both(made, folder, second_verifier):
     assert again.rows.equals(made.rows)
     assert us.verify(folder).passed
     assert second_verifier(folder) == []
+
+
+def test_it_has_a_report_that_counts_families(made):
+    page = report.render(made)
+    assert "400 synthetic homes with" in page
+    assert f"{made.rows_estimate:,}" not in page  # weights are nobody's business
 
 
 def test_fresh_families_cost_nothing(made):

@@ -27,7 +27,7 @@ from understudy._version import __version__
 from understudy.columns.estimate import usual_cells
 from understudy.errors import InputError
 from understudy.game.forecast import Errors
-from understudy.game.methods import Design, Forecast, Method, Theorem
+from understudy.game.methods import Design, Forecast, MaxEntMethod, Method, Theorem
 from understudy.game.methods import method as named_method
 from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget, Exact, decimal, exact, split
@@ -410,6 +410,9 @@ def _draft(
         )
     method, parameters = options.method, options.parameters or {}
     chosen = named_method(method, **parameters) if isinstance(method, str) else method
+    if isinstance(chosen, MaxEntMethod) and schema.weight > 1:
+        # Families are held to the tables of the workload alone.
+        chosen = replace(chosen, interactions=False)
     if workload is None:
         wanted = options.workload if options.workload is not None else schema.usual_workload()
         workload = resolve(wanted, schema, max_cells=chosen.max_cells)

@@ -120,7 +120,7 @@ def foreseen(prepared: Prepared, rows: int, errors: Errors | None) -> Verdict | 
 
 def verdict(release: Release) -> Verdict:
     """The verdict on a release, from released numbers alone."""
-    rows, errors = release.rows_estimate, release.forecast
+    rows, errors = release.number, release.forecast
     widest = max(len(clique) for clique in release.workload.cliques)
     mean = None if errors is None else errors.mean
     now = _Figures(
@@ -149,7 +149,8 @@ def _blueprint(release: Release) -> Blueprint | None:
 
 def _expected(errors: Errors, margin: float, design: Design) -> _Figures:
     widest = max(map(len, design.cliques))
-    return _Figures(errors.rows, errors.mean, min(1.0, errors.worst + margin), widest, errors.noise)
+    rows = errors.rows // design.weight
+    return _Figures(rows, errors.mean, min(1.0, errors.worst + margin), widest, errors.noise)
 
 
 def _advice(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> str:
@@ -190,7 +191,7 @@ def _alternatives(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> I
 def _mean(own: Blueprint, budget: Budget, unit: int, rows: int) -> float:
     """The expected mean total variation of a plan by zCDP, which costs nothing to make."""
     plan = own.plan(planning.rho_for(budget) / unit**2)
-    errors = own.method.errors(own.design, plan, rows)
+    errors = own.method.errors(own.design, plan, rows * own.design.weight)
     return 1.0 if errors is None else max(errors.mean, 1e-9)
 
 

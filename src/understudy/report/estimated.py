@@ -41,8 +41,8 @@ def headlines(release: Release) -> Iterator[str]:
 
 
 def estimates(release: Release) -> tuple[Estimate, ...]:
-    """The headline figures of the first columns; none where the release keeps no tables."""
-    if not release.tables:
+    """The headline figures of the first columns; none where there are no tables, or families."""
+    if not release.tables or release.schema.weight > 1:
         return ()
     found = (release.estimate(asked) for asked in islice(headlines(release), MOST))
     return tuple(each for each in found if isinstance(each, Estimate))
@@ -51,8 +51,9 @@ def estimates(release: Release) -> tuple[Estimate, ...]:
 def dependent(release: Release, pair: Clique) -> str:
     """The p-value of a test of independence, in words; – where the pair cannot be tested."""
     names = [release.schema.modelled[i].name for i in pair]
+    testable = release.tables and release.schema.weight == 1
     try:
-        p = release.test_independence(*names).p_value if release.tables else None
+        p = release.test_independence(*names).p_value if testable else None
     except WorkloadError:  # no table holds both
         p = None
     return "–" if p is None else "< 0.0001" if p < 1e-4 else f"{p:.4f}"

@@ -176,9 +176,9 @@ def _data(release: Release) -> tuple[Item, ...]:
     kinds = Counter(column.kind for column in schema.modelled)
     dropped = [c.name for c in schema.columns if isinstance(c, Identifier)]
     rows = (
-        f"{release.rows_public:,}, declared public"
+        f"{release.number:,}, declared public"
         if release.rows_public is not None
-        else f"private; about {release.rows_estimate:,} (measured with noise)"
+        else f"private; about {release.number:,} (measured with noise)"
     )
     return (
         Item("data principals: whom the rows are about", FILL_IN, where="ISO 7.2.2"),
