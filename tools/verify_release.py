@@ -131,7 +131,7 @@ class Bundle:
 
     def unit_declared(self) -> Any:
         head = self.schema["understudy"]
-        if "family" in head:
+        if "tables" in self.schema:
             return head["family"]
         if "read_from_rows" in head or (head.get("unit") == "?" and "max_rows" not in head):
             raise ValueError("schema.toml leaves open who is protected")
@@ -2651,7 +2651,7 @@ def table_problems(
 # model is not done again here: that they are legal, whole and of the weight certified is.
 
 POSITIONS = ["only", "first", "middle", "last"]
-MOST_WEIGHT = 720_720
+MOST_WEIGHT = 27_720
 
 
 def views(found: dict[str, Any]) -> dict[str, Any]:

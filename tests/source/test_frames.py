@@ -1,6 +1,7 @@
 """Rows that are handed back: in the kind given, with the dtypes given."""
 
 from datetime import date
+from decimal import Decimal
 
 import pandas as pd
 import polars as pl
@@ -8,9 +9,11 @@ import pyarrow as pa
 import pytest
 
 from tests.source.test_files import SCHEMA
+from understudy.columns.reading import distinct_texts
 from understudy.errors import InputError, SourceError
 from understudy.privacy.sensitive import reveal
 from understudy.source import read, to_frame
+from understudy.source.frames import _from_pandas
 
 SYNTHETIC = pa.table(
     {
@@ -168,3 +171,20 @@ def test_frames_are_left_as_they_are():
     before = frame.copy(deep=True)
     read(frame, null_values=["?"]).bind(SCHEMA)
     pd.testing.assert_frame_equal(frame, before)
+
+
+def test_what_becomes_of_an_object_depends_on_it_alone():
+    """One odd cell more must not change the text, and so the count, of any other."""
+    cells = [1.0, 2.5, True, Decimal("1.00"), "x", 3, b"y", date(2024, 2, 29), 12345678901.0]
+    texts = []
+    for cell in cells:
+        alone = _from_pandas(pd.Series([cell, cell], dtype=object)).cast(pa.string()).to_pylist()
+        beside = _from_pandas(pd.Series([cell, "z", 7], dtype=object)).cast(pa.string()).to_pylist()
+        assert alone == [beside[0]] * 2
+        texts.append(alone[0])
+    assert texts == ["1", "2.5", "true", "1", "x", "3", "y", "2024-02-29", "12345678901"]
+
+
+def test_whole_floats_are_written_as_integers_whatever_their_size():
+    texts, index = distinct_texts(pa.array([12345678901.0, 3.0, 2.5, None]))
+    assert [texts[int(i)].as_py() for i in index[:3]] == ["12345678901", "3", "2.5"]

@@ -59,6 +59,6 @@ def test_a_failure_that_nobody_foresaw_keeps_its_message(custodian, monkeypatch)
             assert b"Smith" not in file.read_bytes()
     monkeypatch.undo()
     text = custodian.client.get(f"/jobs/{identity}").text
-    assert "Give up" in text
+    assert "Close it" in text
     custodian.post(f"/jobs/{identity}/close")
     assert custodian.site.jobs.spent(job).state == "aborted"

@@ -144,6 +144,12 @@ def _as_text(values: pa.Array) -> pa.Array:
         if pa.types.is_floating(type_):
             values = pc.if_else(pc.is_nan(values), None, values)
         texts = values.cast(pa.string())
+        if pa.types.is_float64(type_) or pa.types.is_float32(type_):  # Arrow writes 1e+10 so
+            whole = pc.and_(pc.equal(values, pc.floor(values)), pc.less(pc.abs(values), 2.0**53))
+            whole = pc.fill_null(whole, False)
+            texts = pc.if_else(
+                whole, pc.if_else(whole, values, 0.0).cast(pa.int64()).cast(pa.string()), texts
+            )
         return pc.if_else(pc.equal(texts, "-0"), "0", texts)  # zero has no sign
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
         return pa.nulls(len(values), pa.string())

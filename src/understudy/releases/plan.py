@@ -41,6 +41,7 @@ from understudy.releases import facts as private_facts
 from understudy.releases.notebook import plan_card
 from understudy.releases.options import Options, takes_options
 from understudy.schema import Schema
+from understudy.schema.family import FamilySchema
 from understudy.units import group
 
 __all__ = ["Blueprint", "Prepared", "design_of", "epsilon_for", "prepare"]
@@ -50,6 +51,8 @@ LEAST, MOST = 0.001, 20.0
 OF = {"worst": "worst cell", "mean": "mean total variation"}
 """What a target error may speak of."""
 
+MOST_WEIGHED = 2**31
+"""What synthetic families may weigh together, for a certificate."""
 _ROWS_SHARE = Fraction(1, 100)
 _MOST_NOISE = 10**7
 """Rows that the measured number of rows may be off by, as a standard deviation."""
@@ -403,16 +406,8 @@ def _draft(
         )
     if not schema.modelled:
         raise InputError("the schema has no column to synthesise; every one is an identifier")
-    if schema.weight > 1 and options.method not in ("auto", "maxent"):
-        raise InputError(
-            f"method = {options.method}: families are made from the weighted records of maxent; leave "
-            f"the method out"
-        )
     method, parameters = options.method, options.parameters or {}
     chosen = named_method(method, **parameters) if isinstance(method, str) else method
-    if isinstance(chosen, MaxEntMethod) and schema.weight > 1:
-        # Families are held to the tables of the workload alone.
-        chosen = replace(chosen, interactions=False)
     if workload is None:
         wanted = options.workload if options.workload is not None else schema.usual_workload()
         workload = resolve(wanted, schema, max_cells=chosen.max_cells)
@@ -422,10 +417,34 @@ def _draft(
         resolve(workload, schema)  # total variations are taken over whole tables
     if method == "auto" and not workload.plain:
         chosen = named_method("fem", **parameters)
+    if isinstance(schema, FamilySchema):
+        chosen = _for_families(chosen, schema, rows_public, options)
     design = design_of(schema, workload, relation, rows_public)
     chosen.require_classes(design)
     chosen.check(design)
     return Draft(schema, workload, Blueprint(chosen, design, share, options.variations), options)
+
+
+def _for_families(
+    method: Method, schema: FamilySchema, rows_public: int | None, options: Options
+) -> Method:
+    """The method, held to the tables of the workload; refuses what families cannot be made of."""
+    if not isinstance(method, MaxEntMethod):
+        raise InputError(
+            f"method = {method.name}: families are made from the weighted records of maxent, for "
+            f"marginals; leave the method out"
+        )
+    for name, rows in (
+        ("rows_public", rows_public or 0),
+        ("rows", (options.rows or 0) * schema.weight),
+    ):
+        if rows > MOST_WEIGHED:
+            raise InputError(
+                f"{name} = {rows // schema.weight:,}: with max_children = "
+                f"{schema.tables[2].max_children} a certificate is for at most "
+                f"{MOST_WEIGHED // schema.weight:,} families"
+            )
+    return replace(method, interactions=False)
 
 
 def _relation(neighbours: str | Relation) -> Relation:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -42,7 +42,7 @@ __all__ = ["SIBLINGS", "Family", "FamilySchema", "Layout", "weight_of"]
 SIBLINGS = ("same", "all", "none", "pairs")
 POSITIONS = ("only", "first", "middle", "last")
 MOST_CHILDREN = 1_000
-_MOST_WEIGHT = 720_720
+_MOST_WEIGHT = 27_720
 
 
 @dataclass(frozen=True)
@@ -249,6 +249,12 @@ class FamilySchema(Schema):
     @classmethod
     def from_document(cls, document: toml.Document) -> FamilySchema:
         """The schema that a file of version 2 declares."""
+        require_known(document.head, ("version", "rows_public"), "[understudy]")
+        if document.rules or document.geography:
+            raise SchemaError("rules and places are not kept in families yet; leave them out")
+        rows = document.head.get("rows_public")
+        if rows is not None and not is_whole(rows, 1):
+            raise SchemaError(f"rows_public = {rows!r} must be a whole number above zero")
         parent, child = _two(document.tables)
         known = [field.name for field in fields(Family)]
         require_known(parent, ["name", "key", "null_values"], f"table {parent['name']!r}")
@@ -275,7 +281,16 @@ class FamilySchema(Schema):
             Schema(tuple(columns[facts["name"]]), null_values=facts.get("null_values", ()))
             for facts in (parent, child)
         ]
-        return cls.of(made[0], made[1], family, document.head.get("rows_public"))
+        return cls.of(made[0], made[1], family, rows)
+
+    def with_nulls(self, texts: Iterable[str]) -> FamilySchema:
+        """Refused: which of the two tables they are of has to be said in the file."""
+        if not list(texts):
+            return self
+        raise SchemaError(
+            "texts that stand for null are declared by table here: null_values = [...] in its "
+            "[[table]], or in a [[column]]"
+        )
 
 
 def _views(parents: Schema, children: Schema, family: Family) -> list[Column]:

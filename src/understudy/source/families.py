@@ -10,6 +10,7 @@ both tables, the counts of no other family move.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -155,9 +156,11 @@ def _places(texts: pa.Array) -> NDArray[np.int64]:
 
 def _sorting(text: str) -> tuple[int, float, str]:
     try:
-        return 0, float(text), text
+        number = float(text)
     except ValueError:
-        return 1, 0.0, text
+        number = math.nan
+    # NaN is no number here: it has no place among others, and would move those of every family.
+    return (1, 0.0, text) if math.isnan(number) else (0, number, text)
 
 
 def _one_each(keys: pa.Array, codes: Sequence[Codes]) -> NDArray[np.int64]:

@@ -6,8 +6,10 @@ schema (the Arrow dictionary) or from the synthetic rows instead, and only their
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from understudy.errors import InputError, SourceError
@@ -101,17 +103,28 @@ def _to_arrow(frame: Any, columns: Sequence[str], names: Sequence[str]) -> pa.Ta
 
 
 def _from_pandas(series: Any) -> pa.Array | pa.ChunkedArray:
-    """A column as Arrow; one of mixed objects as texts, because Arrow would quote a value."""
-    try:
+    """A column as Arrow; one of objects as texts.
+
+    What is made of an object depends on it alone: a type for all of them would be chosen by what else
+    is there, and one odd cell would change the text of every other.
+    """
+    if series.dtype != object:
         return pa.Array.from_pandas(series)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        missing = series.isna().to_numpy()
-        return pa.array([*map(_text, series.astype(object))], pa.string(), mask=missing)
+    missing = series.isna().to_numpy()
+    return pa.array([*map(_text, series)], pa.string(), mask=missing)
 
 
 def _text(cell: object) -> str:
-    raw = cell if isinstance(cell, bytes) else str(cell).encode("utf-8", "replace")
-    return raw.decode("utf-8", "replace")
+    """An object as text, by a rule that knows no other cell; whole numbers as integers are."""
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8", "replace")
+    if isinstance(cell, bool | np.bool_):
+        return "true" if cell else "false"
+    if isinstance(cell, float | np.floating):
+        return str(int(cell)) if float(cell).is_integer() else str(cell)
+    if isinstance(cell, Decimal) and cell.is_finite():
+        return str(int(cell)) if cell == int(cell) else format(cell.normalize(), "f")
+    return str(cell).encode("utf-8", "replace").decode("utf-8", "replace")
 
 
 def to_frame(
