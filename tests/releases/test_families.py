@@ -122,6 +122,7 @@ def test_it_has_a_report_that_counts_families(made):
     page = report.render(made)
     assert "400 synthetic homes with" in page
     assert f"about {made.rows_estimate:,}" not in page
+    assert "synthetic.parquet" not in page
 
 
 def test_fresh_families_cost_nothing(made):
