@@ -12,7 +12,8 @@ and one that is pure ε for one row is pure k·ε (Bun-Steinke 2016, Proposition
 Theorem 2.2). Events keep saying what one *row* moves; `accounting` multiplies. For counts this is the
 exact sensitivity: k rows may be alike, and then move one cell by k.
 
-Privacy loss distributions say nothing about groups and are not used where k > 1.
+Privacy loss distributions are used for groups as well where an event's dominating pair is known for k
+rows (`privacy.pairs`); samples of rows have none then.
 """
 
 from __future__ import annotations

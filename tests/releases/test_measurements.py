@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,15 @@ def test_another_file_is_refused(tmp_path, change, why):
     made = measurements(told())
     with pytest.raises(BundleError, match=why):
         with_tables(index(made), SHAPE, packed(tmp_path, change(arrays(made))))
+
+
+@pytest.mark.parametrize("sigma", [None, 0.0, 1e-300])
+def test_a_table_without_noise_is_refused(tmp_path, sigma):
+    """It would outweigh everything else in an estimate."""
+    made = measurements(told())
+    claimed = [replace(each, sigma=sigma) for each in index(made)]
+    with pytest.raises(BundleError, match="without noise"):
+        with_tables(claimed, SHAPE, packed(tmp_path, arrays(made)))
 
 
 def test_too_many_cells_are_left_out(monkeypatch):

@@ -131,6 +131,14 @@ def test_what_families_do_not_keep_is_refused():
         of(drafted).require_confirmed()
 
 
+def test_the_unit_and_texts_for_null_are_not_chosen_from_outside():
+    with pytest.raises(SchemaError, match="protects a family"):
+        of().protecting(None)
+    with pytest.raises(SchemaError, match="by table"):
+        of().with_nulls(["NA"])
+    assert of().with_nulls([]) == of()
+
+
 def test_a_third_table_says_what_to_do():
     text = of().dumps() + '\n[[table]]\nname = "pets"\nparent = "households"\nforeign_key = "hid"\n'
     with pytest.raises(SchemaError, match="second table of children by itself"):

@@ -29,6 +29,8 @@ from understudy.releases import form
 __all__ = ["MOST_COUNTS", "NAME", "Measurement", "arrays", "measurements", "with_tables"]
 
 NAME = "measurements.npz"
+_LEAST_SIGMA = 1e-9
+"""No release draws less noise; a stranger's bundle may claim to."""
 MOST_COUNTS = 10_000
 """Bundles without the file list the counts of single columns of at most so many values."""
 
@@ -137,6 +139,8 @@ def with_tables(
     tables = [each for each in made if each.kind == "table"]
     if not tables or any(each.table is not None or each.times != 1 for each in tables):
         raise BundleError(f"the index of {NAME} has no table, or has counts or times of its own")
+    if not all(each.sigma is not None and each.sigma >= _LEAST_SIGMA for each in tables):
+        raise BundleError(f"the index of {NAME} has a table without noise")
     merged = [shape[i] for each in tables if each.merged for i in each.clique]
     parts = iter(_split(held["labels"], merged, "labels"))
     maps = [tuple(next(parts) for _ in each.clique) if each.merged else None for each in tables]

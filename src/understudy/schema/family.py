@@ -283,6 +283,13 @@ class FamilySchema(Schema):
         ]
         return cls.of(made[0], made[1], family, rows)
 
+    def protecting(self, unit: Unit | None) -> FamilySchema:
+        """Refused: who is protected follows from the two tables."""
+        raise SchemaError(
+            f"unit = {unit or 'row'}: a schema of two tables protects a family, a parent with all its "
+            "children; nothing has to be said about it"
+        )
+
     def with_nulls(self, texts: Iterable[str]) -> FamilySchema:
         """Refused: which of the two tables they are of has to be said in the file."""
         if not list(texts):
