@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from understudy.compiled import kernel
 
@@ -16,6 +17,7 @@ __all__ = [
     "draw",
     "gather",
     "gibbs",
+    "parts",
     "scale",
     "solve",
     "swap",
@@ -23,8 +25,14 @@ __all__ = [
     "weigh",
 ]
 
+_TURNS, _LARGE = 4, 100_000
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _TILT = 60.0
+
+
+def parts(cells: int) -> NDArray[np.float64]:
+    """Empty parts of a table for `weigh` and `gather`: several, unless it is large."""
+    return np.zeros((_TURNS if cells < _LARGE else 1, cells))
 
 
 @kernel
@@ -110,12 +118,15 @@ def balance(m: Any, rows: Any, columns: Any, times: int) -> None:
 
 
 @kernel
-def weigh(cells: Any, weights: Any, table: Any) -> None:
-    """table[c] = Σ weights of the records in cell c."""
-    for c in range(table.size):
-        table[c] = 0.0
+def weigh(cells: Any, weights: Any, parts: Any) -> None:
+    """parts.sum(axis=0)[c] += Σ weights of the records in cell c.
+
+    Neighbours are often in one cell, and each addition to it would wait for the one before; so they
+    take turns with the parts, a power of two of them.
+    """
+    turn = parts.shape[0] - 1
     for i in range(cells.size):
-        table[cells[i]] += weights[i]
+        parts[i & turn, cells[i]] += weights[i]
 
 
 @kernel
@@ -273,12 +284,11 @@ def swap(
 
 
 @kernel
-def gather(first: Any, along: Any, second: Any, across: Any, weights: Any, table: Any) -> None:
-    """table[c] = Σ weights of the records in cell c = along[first] + across[second]."""
-    for c in range(table.size):
-        table[c] = 0.0
+def gather(first: Any, along: Any, second: Any, across: Any, weights: Any, parts: Any) -> None:
+    """As `weigh`, for the cell c = along[first] + across[second]."""
+    turn = parts.shape[0] - 1
     for r in range(weights.size):
-        table[along[first[r]] + across[second[r]]] += weights[r]
+        parts[r & turn, along[first[r]] + across[second[r]]] += weights[r]
 
 
 @kernel
