@@ -113,7 +113,9 @@ class Block:
         kernels.solve(self.y, log_base, self.ratio, rows, solved)
         if self.margins is not None:
             first, second = self.margins
-            kernels.balance(solved.reshape(first.size, second.size), first, second, 3)
+            grid = solved.reshape(first.size, second.size)
+            kernels.hold(grid, self.ratio.reshape(grid.shape), first, second, 2)
+            kernels.balance(grid, first, second, 2)
         inside = current > 0
         factors = np.divide(solved, current, out=np.ones_like(current), where=inside)
         step = np.log(np.maximum(factors, 1e-300), out=np.zeros_like(factors), where=inside)
