@@ -117,18 +117,19 @@ class SQLSource(PushedSource):
         if level.length:
             rows = rows.filter(v.length() >= level.length)
             v = ops.first(x, level.length)
+        # A collation may take two texts for one: hashes tell them apart.
         if unit is None:
-            pairs = rows.select(v=v)
+            pairs = rows.select(v=v, k=ops.md5(v))
         else:
             who = self._expression[unit.column]
-            rows = rows.filter(ops.told(who, no_units))
-            pairs = rows.select(u=ops.trimmed(who, BLANKS), v=v).distinct()
+            rows, u = rows.filter(ops.told(who, no_units)), ops.trimmed(who, BLANKS)
+            pairs = rows.select(u=u, v=v, k=ops.md5(v), o=ops.md5(u)).distinct()
             pairs = pairs.mutate(h=ops.md5(unit.salt + "|" + pairs.v + "|" + pairs.u))
-            order = ibis.window(group_by="u", order_by="h")
+            order = ibis.window(group_by="o", order_by="h")
             pairs = pairs.mutate(place=ibis.row_number().over(order))
             pairs = pairs.filter(pairs.place < unit.max_rows)
-        asked = pairs.group_by("v").aggregate(n=pairs.count())
-        return _Link(self._backend, self._where).insist(asked)
+        asked = pairs.group_by(["v", "k"]).aggregate(n=pairs.count())
+        return _Link(self._backend, self._where).insist(asked.drop("k"))
 
     def _engine(self, schema: Schema) -> "_Database":
         forms = self._forms(schema)
@@ -186,14 +187,16 @@ class _Database:
         x = self._expression[unit.column]
         rows = self._expression.filter(ops.told(x, null_values))
         rows = rows.select(u=ops.trimmed(x, BLANKS), **codes)
-        alike = ibis.window(group_by=["u", *codes], order_by=[rows[name] for name in codes])
+        # A collation may take two units for one: hashes tell them apart.
+        rows = rows.mutate(k=ops.md5(rows.u))
+        alike = ibis.window(group_by=["k", *codes], order_by=[rows[name] for name in codes])
         rows = rows.mutate(n=ibis.row_number().over(alike) + 1)
         listed = rows.c0.cast("string")
         for name in list(codes)[1:]:
             listed = listed + "," + rows[name].cast("string")
         text = unit.salt + "|" + listed + "|" + rows.n.cast("string") + "|" + rows.u
         rows = rows.mutate(h=ops.md5(text))
-        order = ibis.window(group_by="u", order_by=["h", *codes, "n"])
+        order = ibis.window(group_by="k", order_by=["h", *codes, "n"])
         rows = rows.mutate(place=ibis.row_number().over(order))
         self._expression = rows.filter(rows.place < unit.max_rows)
         self._codes = {
