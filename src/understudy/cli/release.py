@@ -211,7 +211,7 @@ def make(
 ) -> Release:
     """Release and save, with progress; says what a failure has cost."""
     from understudy.releases import prepare, reserve
-    from understudy.releases.outline import assumed_rows
+    from understudy.releases.outline import assumed_rows, time_in_words
     from understudy.releases.warm import warmed
     from understudy.report import save
     from understudy.source import read
@@ -227,13 +227,9 @@ def make(
             )
             prepared = prepare(schema, warmed(wanted, schema, source).resolved())
             _require_space(prepared, out)
-            assumed = assumed_rows(prepared, wanted.rows)
-            about = prepared.forecast(assumed).seconds
-            stages.expect(
-                about,
-                f"releasing with {prepared.budget} by {prepared.method.name}, "
-                f"about {words.duration(about)} for {assumed:,} rows (assumed)",
-            )
+            about = prepared.forecast(assumed_rows(prepared, wanted.rows)).seconds
+            how = f"{prepared.budget} by {prepared.method.name}"
+            stages.expect(about, f"releasing with {how}, {time_in_words(prepared)}")
             with reserve(prepared, source, progress=stages) as reserved:
                 release = reserved.run(stages)
             stages(Progress("saving", 0, 1))
@@ -357,14 +353,17 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
     from understudy.releases.bundle import read_manifest
     from understudy.releases.example import example
     from understudy.releases.verdict import verdict
+    from understudy.report.words import whose
     from understudy.source import shown
 
-    rows = release.rows.num_rows
+    rows, unit = release.rows.num_rows, release.schema.unit
+    neighbours = release.relation.describe(rows_public=release.rows_public, unit=unit)
     shell.say(("Wrote the synthetic release of ", "bold"), shown(data), (" to ", "bold"), str(out))
     words.facts(
         [
             ("rows", release.size_in_words),
-            ("promise", release.promise),
+            ("promise", f"{release.budget}-differential privacy per {whose(release)}"),
+            ("neighbours", neighbours),
             ("certificate", str(release.certificate)),
             *errors_in_words(release.forecast, release.schema)[:1],
             *_others(release),

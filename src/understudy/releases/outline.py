@@ -17,6 +17,7 @@ from understudy.releases.verdict import foreseen
 from understudy.schema import Schema
 from understudy.source.pushed import engine_costs
 from understudy.units import group
+from understudy.wording import duration
 
 if TYPE_CHECKING:
     from understudy.privacy.ledger import Books, Ledger
@@ -32,6 +33,7 @@ __all__ = [
     "outline",
     "shares",
     "shown",
+    "time_in_words",
     "tradeoff",
 ]
 
@@ -52,6 +54,15 @@ def assumed_rows(prepared: Prepared, rows: int | None) -> int:
     """How many rows a forecast speaks of: as assumed, as declared, or a guess."""
     declared = (prepared.design.rows or 0) // prepared.schema.weight
     return rows or declared or prepared.options.rows or ASSUMED_ROWS
+
+
+def time_in_words(prepared: Prepared, rows: int | None = None) -> str:
+    """About how long a release takes: for the size that is known or assumed, or for two sizes."""
+    size = assumed_rows(prepared, rows)
+    known = rows or prepared.design.rows or prepared.options.rows
+    sizes = (size,) if known else (size, 10 * size)
+    said = [f"{duration(prepared.forecast(n).seconds)} for {n:,} rows" for n in sizes]
+    return f"about {', '.join(said)}"
 
 
 def noise_in_rows(charge: Charge, weight: int = 1) -> float | None:

@@ -46,7 +46,9 @@ class _Teller:
         """Keep how far it is."""
         if progress.stage == COUNTING:
             return
-        new = progress.stage != self._facts.get("stage")
+        new = progress.stage != self._facts.get("stage") or progress.seconds > 0
+        if progress.seconds:
+            self._facts["about"] = progress.seconds
         self._facts.update(stage=progress.stage, done=progress.done, total=progress.total)
         if new or time.monotonic() - self._last > _EVERY:
             self.write()
