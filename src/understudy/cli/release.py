@@ -128,6 +128,13 @@ class Making:
             options.OUTPUT,
         ),
     ] = None
+    title: Annotated[
+        str | None, option("--title T", "The title of its report.", options.OUTPUT)
+    ] = None
+    owner: Annotated[
+        str | None,
+        option("--owner WHO", "Who is responsible for it, for its report.", options.OUTPUT),
+    ] = None
 
 
 @shell.guarded
@@ -173,10 +180,13 @@ def release(
     require_absent(out)
     loaded = options.read_as(Schema.load(schema), reading.null, reading.drop_other_columns)
     charged = options.account(account.ledger, account.dataset, account.expect_head)
-    wanted = options.wanted(target, choices, **vars(making), **charged)
+    made = dict(vars(making))
+    cover = (made.pop("title"), made.pop("owner"))
+    wanted = options.wanted(target, choices, **made, **charged)
     if wanted.target_error is not None or wanted.epsilon is None:
         wanted = _agreed(loaded, wanted, yes)
-    released = make(_families(data, loaded, reading.children), loaded, out, wanted, where)
+    source = _families(data, loaded, reading.children)
+    released = make(source, loaded, out, wanted, where, cover=cover)
     _show(released, data, out, wanted)
 
 
@@ -208,12 +218,17 @@ def make(
     out: Path,
     wanted: Options,
     where: Where | None = None,
+    *,
+    cover: tuple[str | None, str | None] = (None, None),
 ) -> Release:
-    """Release and save, with progress; says what a failure has cost."""
+    """Release and save, with progress; says what a failure has cost.
+
+    `cover` is the title and the owner that its report states.
+    """
     from understudy.releases import prepare, reserve
     from understudy.releases.outline import assumed_rows, time_in_words
     from understudy.releases.warm import warmed
-    from understudy.report import save
+    from understudy.report import About, save
     from understudy.source import read
     from understudy.source.families import FamilySource
 
@@ -233,7 +248,7 @@ def make(
             with reserve(prepared, source, progress=stages) as reserved:
                 release = reserved.run(stages)
             stages(Progress("saving", 0, 1))
-            save(release, out)
+            save(release, out, about=About(*cover))
         except BaseException as error:
             if wanted.checkpoint is not None:
                 error.add_note(f"The same command goes on from {wanted.checkpoint}.")

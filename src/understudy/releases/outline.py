@@ -56,11 +56,15 @@ def assumed_rows(prepared: Prepared, rows: int | None) -> int:
     return rows or declared or prepared.options.rows or ASSUMED_ROWS
 
 
+def _guessed(prepared: Prepared, rows: int | None) -> bool:
+    """Whether nobody has said how many rows there are."""
+    return not (rows or prepared.design.rows or prepared.options.rows)
+
+
 def time_in_words(prepared: Prepared, rows: int | None = None) -> str:
     """About how long a release takes: for the size that is known or assumed, or for two sizes."""
     size = assumed_rows(prepared, rows)
-    known = rows or prepared.design.rows or prepared.options.rows
-    sizes = (size,) if known else (size, 10 * size)
+    sizes = (size, 10 * size) if _guessed(prepared, rows) else (size,)
     said = [f"{duration(prepared.forecast(n).seconds)} for {n:,} rows" for n in sizes]
     return f"about {', '.join(said)}"
 
@@ -175,12 +179,14 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
         "forecast": {
             "rows": size,
             "rows_assumed": rows is not None or design.rows is None,
+            "rows_guessed": _guessed(prepared, rows),
             "noise_rows": forecast.noise,
             "certificate_margin": prepared.margin(size),
             "confidence": 1 - prepared.beta,
             "measured": forecast.measured,
             "memory_bytes": forecast.memory_bytes,
             "seconds": forecast.seconds,
+            "time": time_in_words(prepared, rows),
             "errors": _errors_json(forecast.errors, prepared.schema),
             "verdict": None if judged is None else judged.to_json(),
             "theorem": None if theorem is None else {**asdict(theorem), "words": str(theorem)},

@@ -182,7 +182,7 @@ class _Slot:
 def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> None:
     from understudy.releases import Options, prepare, reserve
     from understudy.releases.outline import assumed_rows
-    from understudy.report import save
+    from understudy.report import About, save
     from understudy.schema import Schema
     from understudy.source import read
 
@@ -204,7 +204,7 @@ def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -
     with reserve(prepared, read(table.rows), progress=teller) as reserved:
         release = reserved.run(teller)
     teller(Progress("saving", 0, 1))
-    save(release, out)
+    save(release, out, about=About(title=facts["name"]))
 
 
 def _audit(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> None:
