@@ -64,7 +64,7 @@ def plan(
     \b
     [bold]Example[/bold]
       understudy plan --schema patients.schema.toml --epsilon 1 --rows 50000
-      understudy plan --schema patients.schema.toml --target-error 0.01 --rows 50000
+      understudy plan --schema patients.schema.toml --target-error 1pp --rows 50000
       understudy plan --schema patients.schema.toml --epsilon 1 --rows 50000 \\
                       --purpose model:readmitted
     """
@@ -153,6 +153,7 @@ def needed_epsilon(wanted: Options, prepared: Prepared) -> str:
 
 def _show(prepared: Prepared, forecast: Forecast, size: int, account: _Account | None) -> None:
     """The promise, and the figures that decide."""
+    from understudy.releases.outline import time_in_words
     from understudy.report.words import meaning
 
     unit, relation = prepared.schema.unit, prepared.design.relation
@@ -176,7 +177,7 @@ def _show(prepared: Prepared, forecast: Forecast, size: int, account: _Account |
                 f"({100 * (1 - prepared.beta):g} % confidence){words.nothing(margin)}",
             ),
             *_purpose_words(prepared, size),
-            ("time", f"about {words.duration(forecast.seconds)}"),
+            ("time", time_in_words(prepared)),
             ("memory", f"about {words.byte_size(forecast.memory_bytes)}"),
             ("budget", _left(account)),
         ]
@@ -187,7 +188,7 @@ def show_verdict(judged: Verdict | None) -> None:
     """Whether a release is, or would be, useful, and for what."""
     if judged is None:
         return
-    style = {"GOOD": "bold green", "LIMITED": "bold yellow", "POOR": "bold red"}[judged.level.name]
+    style = {"GOOD": "bold green", "POOR": "bold red"}.get(judged.level.name, "bold yellow")
     lines: list[tuple[str, str | Text]] = [
         ("verdict", Text(str(judged.level), style)),
         ("good for", judged.good_for),

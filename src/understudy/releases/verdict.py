@@ -19,6 +19,7 @@ from understudy.game.forecast import Errors
 from understudy.game.methods import Design
 from understudy.privacy import planning
 from understudy.privacy.budget import Budget, decimal, exact_text
+from understudy.releases.agreement import contradicted
 from understudy.releases.certificate import VARIATION
 from understudy.releases.plan import Blueprint, Prepared, design_of
 from understudy.releases.release import Release
@@ -45,6 +46,7 @@ class Level(StrEnum):
     """How much a release is worth to somebody who analyses it."""
 
     GOOD = "Useful for most analyses of its tables"
+    DOUBTFUL = "Use with care: its rows contradict what was measured"
     LIMITED = "Useful for large groups only"
     POOR = "Not useful for analysis: its errors are too large"
 
@@ -77,6 +79,8 @@ class _Figures:
     bound: float
     widest: int
     noise: bool = False
+    doubtful: str = ""
+    """The columns whose synthetic rows contradict most what was measured."""
 
 
 def judge(figures: _Figures, advice: str = "") -> Verdict:
@@ -93,6 +97,8 @@ def judge(figures: _Figures, advice: str = "") -> Verdict:
     else:
         good = f"shares of {tables} that are far above {percent(bound)}"
         bad = f"groups under {_about(bound * rows)} rows, single people, more columns together"
+    if figures.doubtful:
+        bad = f"{figures.doubtful} (its rows contradict what was measured); {bad}"
     return Verdict(level, good, bad, advice)
 
 
@@ -105,6 +111,8 @@ def _level(figures: _Figures) -> Level:
     mean = figures.mean or 0.0
     if figures.noise or mean > _LIMITED or figures.bound > _LIMITED_BOUND:
         return Level.POOR
+    if figures.doubtful:
+        return Level.DOUBTFUL
     return Level.GOOD if mean <= _GOOD and figures.bound <= _GOOD_BOUND else Level.LIMITED
 
 
@@ -123,9 +131,9 @@ def verdict(release: Release) -> Verdict:
     rows, errors = release.number, release.forecast
     widest = max(len(clique) for clique in release.workload.cliques)
     mean = None if errors is None else errors.mean
-    now = _Figures(
-        rows, mean, release.certificate.bound, widest, errors is not None and errors.noise
-    )
+    noise = errors is not None and errors.noise
+    doubtful = contradicted(release.diagnostics) or ""
+    now = _Figures(rows, mean, release.certificate.bound, widest, noise, doubtful)
     own = None if errors is None else _blueprint(release)
     if own is None:
         return judge(now)
@@ -154,8 +162,8 @@ def _expected(errors: Errors, margin: float, design: Design) -> _Figures:
 
 
 def _advice(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> str:
-    """What a larger ε, or fewer columns, would change; nothing for a release that is good."""
-    if _level(now) is Level.GOOD or now.mean is None:
+    """What more budget, fewer rows of each unit or fewer columns would change; "" where all is good."""
+    if now.mean is None or _level(replace(now, doubtful="")) is Level.GOOD:
         return ""
     told = (
         f"With {now.rows:,} rows and ε = {decimal(budget.epsilon)}, expect a typical table to be off "
@@ -164,7 +172,7 @@ def _advice(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> str:
     better = list(_alternatives(own, budget, unit, now))
     if not better:
         return f"{told}. It needs more rows: no ε up to {_EPSILONS[-1]} would change that much."
-    return f"{told}; {', and '.join(better)}."
+    return f"{told}; {'; '.join(better)}."
 
 
 def _alternatives(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> Iterator[str]:
@@ -173,8 +181,8 @@ def _alternatives(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> I
     assert mean is not None
     as_it_is = _mean(own, budget, unit, now.rows)
 
-    def then(other: Blueprint, more: Budget) -> str | None:
-        changed = _mean(other, more, unit, now.rows) / as_it_is
+    def then(other: Blueprint, more: Budget, size: int = unit) -> str | None:
+        changed = _mean(other, more, size, now.rows) / as_it_is
         return points(mean * changed) if changed < _CLEARLY else None
 
     for epsilon in _EPSILONS:
@@ -182,6 +190,8 @@ def _alternatives(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> I
         if epsilon > budget.epsilon and (told := then(own, larger)) is not None:
             yield f"ε = {decimal(epsilon)} would make that about {told}"
             break
+    if unit > 1 and not own.design.families and (told := then(own, budget, 1)) is not None:
+        yield f"max_rows = 1 instead of {unit} would make it about {told}, were as many rows left"
     fewer = _half(own.design)
     if fewer is not None and (told := then(replace(own, design=fewer), budget)) is not None:
         width, half = len(own.design.shape), len(fewer.shape)

@@ -128,8 +128,8 @@ def render(
     )
 
 
-def save(release: Release, folder: str | Path) -> Path:
-    """Save a release with its report.
+def save(release: Release, folder: str | Path, *, about: About | None = None) -> Path:
+    """Save a release with its report, under the title and owner of `about`.
 
     The rows are paid for and the page can be made again: where it cannot be made, the release is
     saved without one.
@@ -137,7 +137,7 @@ def save(release: Release, folder: str | Path) -> Path:
     folder = Path(folder)
     try:
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        page = render(release, name=folder.resolve().name, created=now)
+        page = render(release, name=folder.resolve().name, created=now, about=about)
         require_static(page.encode())
         if len(page.encode()) > LARGEST[NAME]:
             page = None

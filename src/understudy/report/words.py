@@ -41,6 +41,8 @@ def meaning(epsilon: float, delta: float, unit: Unit | None, relation: Relation)
     right = ceiling.accuracy(epsilon, delta)
     who = "row" if unit is None else unit.column
     asked = f"whether one particular {who} was in the table"
+    if unit is not None and not unit.family:
+        asked = f"whether the rows of one particular {who} were in the table"
     if relation is Relation.REPLACE:
         asked = f"which of two values one particular {who} of the table had"
     return (

@@ -475,7 +475,7 @@ class Schema(Domain):
         if self.read_from_rows:
             marked.insert(0, ("[understudy]", self.read_from_rows))
         if marked:
-            listed = _some([f"{name} ({', '.join(facts)})" for name, facts in marked])
+            listed = _some([f"{name} ({', '.join(facts)})" for name, facts in marked], 3)
             raise UnconfirmedError(
                 f"the schema holds facts that were read from private rows: {listed}; check each, "
                 "replace what is not public, and delete the `read_from_rows` lines"
@@ -665,6 +665,6 @@ def _twice(names: Iterable[str]) -> str | None:
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
-def _some(items: Sequence[str]) -> str:
-    shown = ", ".join(items[:_SHOWN])
-    return shown if len(items) <= _SHOWN else f"{shown} and {len(items) - _SHOWN} more"
+def _some(items: Sequence[str], most: int = _SHOWN) -> str:
+    shown = ", ".join(items[:most])
+    return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
