@@ -78,7 +78,7 @@ def design_of(
         tuple(column.apart for column in modelled),
         tuple(column.ordered for column in modelled),
         schema.weight,
-        schema.project if schema.rules or schema.geography else None,
+        schema.project if schema.constrained else None,
     )
 
 

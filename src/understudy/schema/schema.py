@@ -332,6 +332,11 @@ class Schema(Domain):
         (own,) = (column.null_values for column in self.columns if column.name == name)
         return _texts(batch.column(name), (*self.null_values, *own))
 
+    @property
+    def constrained(self) -> bool:
+        """Whether `project` may move a row."""
+        return bool(self.rules or self.geography)
+
     def project(self, codes: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """The codes projected onto the constraints: those that `decode` gives rows for.
 
