@@ -168,12 +168,14 @@ def test_forbidden_cells_stay_empty(ordered, childless, strict):
     assert found.sizes.size == 300
 
 
-def test_rules_that_no_family_keeps_are_refused():
+def test_where_no_siblings_keep_the_rules_there_are_none():
     families, layout, shape = made(False, False)
     model = model_of(families, layout, shape)
-    never = {(0, 3): np.ones((shape[0], shape[3]), np.bool_)}
-    with pytest.raises(InputError, match="keeps the rules"):
-        generate(model, layout, 20, [], np.random.default_rng(0), 1, never)
+    twin = layout.sibling[0]
+    never = np.ones((shape[3], shape[twin]), np.bool_)
+    never[:, -1] = False  # nobody
+    found = generate(model, layout, 20, [], np.random.default_rng(0), 1, {(3, twin): never})
+    assert found.sizes.tolist() == [1] * 20
 
 
 def test_a_model_without_children_is_refused():

@@ -31,7 +31,7 @@ from understudy.models.weighted import Weighted
 from understudy.queries.families import EncodedFamilies
 from understudy.schema.family import Layout
 
-__all__ = ["EFFORT", "generate"]
+__all__ = ["EFFORT", "copied", "generate"]
 
 Codes = NDArray[Any]
 Whole = NDArray[np.int64]
@@ -60,7 +60,8 @@ def generate(
     """So many families, whose views have the tables of `cliques` as the model has them.
 
     Deterministic given `rng`. No view is in a forbidden cell: children in such views change places
-    first, a family for which that does not help becomes a copy of another, and no exchange enters one.
+    first, or become copies of others; a family for which that does not help becomes a copy of another;
+    and no exchange enters such a cell. No row of the model may be in one.
 
     Args:
         model: The law of views.
@@ -81,9 +82,25 @@ def generate(
     children = _first_children(model, layout, (parents, sizes), cliques, rng)
     crowd = _Crowd(layout, model.shape, parents, sizes, children)
     if forbidden:
-        crowd = crowd.mended(forbidden, rng)
+        crowd = crowd.mended(forbidden, rng) or _alone(model, layout, families, rng)
     crowd.settle(model, cliques, forbidden or {}, effort, rng)
     return crowd.families()
+
+
+def copied(
+    sizes: Whole, broken: NDArray[np.bool_], rng: np.random.Generator
+) -> tuple[Whole, Whole]:
+    """(families, children): broken families replaced by others of the nearest size, at random."""
+    clean = np.flatnonzero(~broken)
+    chosen = np.arange(sizes.size)
+    for size in np.unique(sizes[broken]):
+        away = np.abs(sizes[clean] - size)
+        nearest = clean[away == away.min()]
+        places = np.flatnonzero(broken & (sizes == size))
+        chosen[places] = rng.choice(nearest, places.size)
+    starts, sizes = (np.cumsum(sizes) - sizes)[chosen], sizes[chosen]
+    at = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+    return chosen, at + np.arange(at.size)
 
 
 def _places(index: Whole, size: Whole) -> Whole:
@@ -92,6 +109,15 @@ def _places(index: Whole, size: Whole) -> Whole:
 
 
 # --- children to begin with ----------------------------------------------------------------------
+
+
+def _alone(model: Weighted, layout: Layout, families: int, rng: np.random.Generator) -> _Crowd:
+    """Families of one child, each a row of the model: what is left where no others keep the rules."""
+    rows = _drawn(model, layout, (1, 0), families, (), rng)
+    parents, children = (
+        np.stack([rows[i] for i in part], axis=1) for part in (layout.parent, layout.child)
+    )
+    return _Crowd(layout, model.shape, parents, np.ones(families, np.int64), children)
 
 
 def _first_children(
@@ -285,8 +311,8 @@ class _Crowd:
             for turn in range(min(effort, most)):
                 tables.exchange(self._alike(rng) if turn % 2 else self._any(rng))
 
-    def mended(self, forbidden: Forbidden, rng: np.random.Generator) -> _Crowd:
-        """Families without a view in a forbidden cell."""
+    def mended(self, forbidden: Forbidden, rng: np.random.Generator) -> _Crowd | None:
+        """Families without a view in a forbidden cell; None if there is not a single one."""
         tables = _Tables(self, list(forbidden))
         tables.aim([], list(forbidden.values()))
         for _ in range(_REPAIRS):
@@ -295,21 +321,31 @@ class _Crowd:
                 return self
             pairs = self._any(rng)
             tables.exchange(pairs[:, broken[self.owner[pairs[0]]]])
+        for _ in range(_REPAIRS):
+            self._replace(tables, rng)
         broken = self._broken(tables)
-        clean = np.flatnonzero(~broken)
-        if not clean.size:
-            raise InputError("no family that the model gives keeps the rules between its members")
-        # Of the clean families those of the nearest size, at random.
-        chosen = np.arange(self.sizes.size)
-        for size in np.unique(self.sizes[broken]):
-            away = np.abs(self.sizes[clean] - size)
-            nearest = clean[away == away.min()]
-            places = np.flatnonzero(broken & (self.sizes == size))
-            chosen[places] = rng.choice(nearest, places.size)
-        sizes = self.sizes[chosen]
-        at = np.repeat(self.starts[chosen] - (np.cumsum(sizes) - sizes), sizes)
-        at += np.arange(at.size)
-        return _Crowd(self.layout, self.shape, self.parents[chosen], sizes, self.children[at])
+        if broken.all():
+            return None
+        chosen, at = copied(self.sizes, broken, rng)
+        return _Crowd(
+            self.layout, self.shape, self.parents[chosen], self.sizes[chosen], self.children[at]
+        )
+
+    def _replace(self, tables: _Tables, rng: np.random.Generator) -> None:
+        """Make a child of every broken family a copy of one of its group, where that helps."""
+        prices, codes = tables.prices(), len(self.layout.child)
+        guilty = rng.permutation(np.flatnonzero(prices > 0))
+        families, first = np.unique(self.owner[guilty], return_index=True)
+        some, pairs = guilty[first], self._any(rng)
+        models = np.empty(self.owner.size, np.int64)
+        models[pairs[0]] = pairs[1]
+        before = self.people[some, :codes]
+        self.people[some, :codes] = self.people[models[some], :codes]
+        sums = [
+            np.bincount(self.owner, each, self.sizes.size) for each in (prices, tables.prices())
+        ]
+        worse = sums[1][families] >= sums[0][families]
+        self.people[some[worse], :codes] = before[worse]
 
     def _broken(self, tables: _Tables) -> NDArray[np.bool_]:
         """Which families have a view in a cell with a price."""
