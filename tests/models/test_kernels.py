@@ -144,9 +144,10 @@ def test_balance_converges_to_the_margins_and_keeps_odds():
 def test_weigh_is_bincount():
     rng = np.random.default_rng(2)
     cells, weights = rng.integers(5, size=100).astype(np.uint16), rng.random(100)
-    table = np.full(7, np.nan)
-    kernels.weigh(cells, weights, table)
-    np.testing.assert_allclose(table, np.bincount(cells, weights, 7), rtol=1e-13)
+    for parts in (np.zeros((1, 7)), kernels.parts(7)):
+        kernels.weigh(cells, weights, parts)
+        np.testing.assert_allclose(parts.sum(axis=0), np.bincount(cells, weights, 7), rtol=1e-13)
+    assert kernels.parts(10**6).shape == (1, 10**6)
 
 
 def test_gather_and_scale_are_bincount_and_indexing():
@@ -154,9 +155,9 @@ def test_gather_and_scale_are_bincount_and_indexing():
     one, two = rng.integers(3, size=(2, 100)).astype(np.uint16)
     weights, factors = rng.random(100), rng.random(9)
     along, across = np.arange(0, 9, 3, dtype=np.int32), np.arange(3, dtype=np.int32)
-    cells, table = 3 * one.astype(int) + two, np.full(9, np.nan)
-    kernels.gather(one, along, two, across, weights, table)
-    np.testing.assert_allclose(table, np.bincount(cells, weights, 9), rtol=1e-13)
+    cells, parts = 3 * one.astype(int) + two, kernels.parts(9)
+    kernels.gather(one, along, two, across, weights, parts)
+    np.testing.assert_allclose(parts.sum(axis=0), np.bincount(cells, weights, 9), rtol=1e-13)
     scaled = weights.copy()
     kernels.scale(one, along, two, across, factors, scaled)
     np.testing.assert_allclose(scaled, weights * factors[cells], rtol=1e-15)

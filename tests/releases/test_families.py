@@ -9,6 +9,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import ibis
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +19,7 @@ import understudy as us
 from understudy import report
 from understudy.constraints.rule import Rule
 from understudy.errors import InputError, VerificationError
+from understudy.privacy.noise import SeededNoise
 from understudy.releases.bundle import digest, manifest_bytes
 from understudy.releases.families import FamilyRelease
 from understudy.releases.verify import _drawn
@@ -251,3 +253,19 @@ def test_families_keep_their_rules(ruled, tables, tmp_path, second_verifier):
 def test_methods_without_records_are_refused_before_anything_is_spent(tables):
     with pytest.raises(InputError, match="maxent"):
         us.prepare(schema_of(), epsilon=1, method="mwem")
+
+
+def test_a_release_from_a_database_is_the_one_from_memory(tables):
+    """The same counts, the same noise: the same two tables and certificate."""
+    connection = ibis.duckdb.connect()
+    for name, table in zip(("homes", "people"), tables, strict=True):
+        connection.con.register(f"{name}_", table)
+        connection.raw_sql(f"CREATE TABLE {name} AS SELECT * FROM {name}_")
+    again = us.release(
+        (connection.table("homes"), connection.table("people")),
+        schema_of(), epsilon=30, delta=1e-6, key=1, noise=SeededNoise(1),
+    )  # fmt: skip
+    other = us.release(tables, schema_of(), epsilon=30, delta=1e-6, key=1, noise=SeededNoise(1))
+    assert again.certificate.to_json() == other.certificate.to_json()
+    assert again.parents.equals(other.parents)
+    assert again.children.equals(other.children)
