@@ -18,7 +18,7 @@ import pytest
 import understudy as us
 from understudy import report
 from understudy.constraints.rule import Rule
-from understudy.errors import InputError, VerificationError
+from understudy.errors import InputError, SourceError, VerificationError
 from understudy.privacy.noise import SeededNoise
 from understudy.releases.bundle import digest, manifest_bytes
 from understudy.releases.families import FamilyRelease
@@ -248,6 +248,19 @@ def test_families_keep_their_rules(ruled, tables, tmp_path, second_verifier):
     changed = _changed(out, tmp_path / "fallen", "children.parquet", table)
     assert "previous.age" in str(us.verify(changed))
     assert any("previous.age" in problem for problem in second_verifier(changed))
+
+
+def test_one_flat_table_is_split_and_released(tables):
+    parents, children = (table.to_pandas() for table in tables)
+    flat = pa.Table.from_pandas(children.merge(parents, on="hid"), preserve_index=False)
+    schema = schema_of("visit")
+    made = us.release(flat, schema, epsilon=10, delta=1e-6, key=2)
+    assert isinstance(made, FamilyRelease)
+    assert made.parents.column_names == ["hid", "region"]
+    assert made.children.column_names == ["hid", "visit", "age", "sex"]
+    assert made.parents.num_rows == 400
+    with pytest.raises(SourceError, match="--children"):
+        us.release(tables[1], schema, epsilon=1, delta=1e-6)
 
 
 def test_methods_without_records_are_refused_before_anything_is_spent(tables):

@@ -64,7 +64,8 @@ class Reading:
         option(
             "--children DATA",
             "The table of children, where DATA holds their parents and the schema both: a file, or a "
-            "table of the same database; on Spark a table, or a folder with --path.",
+            "table of the same database; on Spark a table, or a folder with --path. Without it DATA "
+            "is one flat table, which is split where the schema has two.",
             show_default=False,
         ),
     ] = None
@@ -199,13 +200,9 @@ def _families(data: str, schema: Schema, children: str | None, where: Where) -> 
     from understudy.source.families import FamilySource
 
     if isinstance(schema, FamilySchema):
-        if children is None:
-            _, _, family = schema.tables
-            raise InputError(
-                f"the schema is of two tables, {family.parent} and {family.child}: give the second "
-                f"with --children DATA"
-            )
         first = read(data, **vars(where))
+        if children is None:  # one flat table, of which the schema has two levels
+            return FamilySource(first)
         if where.table is not None:
             return FamilySource(first, read(data, table=children))
         if where.path is not None:

@@ -233,6 +233,8 @@ def reserve(
     """
     options, schema = prepared.options, prepared.declared or prepared.schema
     source: Bindable = table if is_bindable(table) else _source(table)
+    if isinstance(schema, FamilySchema) and not isinstance(source, FamilySource):
+        source = FamilySource(read(table))  # one flat table
     noise = OpenDPNoise() if noise is None else noise
     with ExitStack() as stack:
         account = stack.enter_context(options.account())
