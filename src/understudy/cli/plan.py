@@ -84,9 +84,10 @@ def plan(
         shell.say((needed_epsilon(wanted, prepared), "bold"))
     size = outline.assumed_rows(prepared, rows)
     forecast = prepared.forecast(size)
+    things = "rows" if prepared.schema.weight == 1 else "families"
     source = "public" if rows is None and prepared.design.rows else "assumed"
     shell.say(
-        (f"Plan for a table of {size:,} rows ({source})", "bold"),
+        (f"Plan for a table of {size:,} {things} ({source})", "bold"),
         f", by {prepared.method.name}; nothing is spent",
     )
     _show(prepared, forecast, size, account)
@@ -154,7 +155,7 @@ def needed_epsilon(wanted: Options, prepared: Prepared) -> str:
 def _show(prepared: Prepared, forecast: Forecast, size: int, account: _Account | None) -> None:
     """The promise, and the figures that decide."""
     from understudy.releases.outline import time_in_words
-    from understudy.report.words import meaning
+    from understudy.report.words import meaning, protected
 
     unit, relation = prepared.schema.unit, prepared.design.relation
     errors, margin = forecast.errors, prepared.margin(size)
@@ -168,7 +169,7 @@ def _show(prepared: Prepared, forecast: Forecast, size: int, account: _Account |
     budget = prepared.budget
     words.facts(
         [
-            ("promise", f"{budget}-differential privacy per {unit.column if unit else 'row'}"),
+            ("promise", f"{budget}-differential privacy per {protected(unit)}"),
             ("that means", meaning(float(budget.epsilon), float(budget.delta), unit, relation)),
             *expected,
             (

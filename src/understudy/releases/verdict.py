@@ -81,22 +81,25 @@ class _Figures:
     noise: bool = False
     doubtful: str = ""
     """The columns whose synthetic rows contradict most what was measured."""
+    things: str = "rows"
 
 
 def judge(figures: _Figures, advice: str = "") -> Verdict:
     """The verdict on some figures."""
     rows, bound, level = max(figures.rows, 1), figures.bound, _level(figures)
+    things = figures.things
     least = _EXACT * bound * rows
+    few = f"groups under {_about(bound * rows)} {things}, single people, more columns together"
     tables = "single columns" if figures.widest == 1 else f"up to {figures.widest} columns together"
     if level is Level.POOR:
         good = "trying out code on rows of the right form"
         bad = "any number that matters"
     elif least <= rows / 2:
-        good = f"shares of {tables}, for groups of {_about(least)} rows or more (accurate to ±10 %)"
-        bad = f"groups under {_about(bound * rows)} rows, single people, more columns together"
+        good = f"shares of {tables}, for groups of {_about(least)} {things} or more (accurate to ±10 %)"
+        bad = few
     else:
         good = f"shares of {tables} that are far above {percent(bound)}"
-        bad = f"groups under {_about(bound * rows)} rows, single people, more columns together"
+        bad = few
     if figures.doubtful:
         bad = f"{figures.doubtful} (its rows contradict what was measured); {bad}"
     return Verdict(level, good, bad, advice)
@@ -133,7 +136,8 @@ def verdict(release: Release) -> Verdict:
     mean = None if errors is None else errors.mean
     noise = errors is not None and errors.noise
     doubtful = contradicted(release.diagnostics) or ""
-    now = _Figures(rows, mean, release.certificate.bound, widest, noise, doubtful)
+    bound, things = release.certificate.bound, _things(release.schema.weight)
+    now = _Figures(rows, mean, bound, widest, noise, doubtful, things)
     own = None if errors is None else _blueprint(release)
     if own is None:
         return judge(now)
@@ -158,7 +162,12 @@ def _blueprint(release: Release) -> Blueprint | None:
 def _expected(errors: Errors, margin: float, design: Design) -> _Figures:
     widest = max(map(len, design.cliques))
     rows = errors.rows // design.weight
-    return _Figures(rows, errors.mean, min(1.0, errors.worst + margin), widest, errors.noise)
+    bound, things = min(1.0, errors.worst + margin), _things(design.weight)
+    return _Figures(rows, errors.mean, bound, widest, errors.noise, things=things)
+
+
+def _things(weight: int) -> str:
+    return "rows" if weight == 1 else "families"
 
 
 def _advice(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> str:
@@ -166,12 +175,12 @@ def _advice(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> str:
     if now.mean is None or _level(replace(now, doubtful="")) is Level.GOOD:
         return ""
     told = (
-        f"With {now.rows:,} rows and ε = {decimal(budget.epsilon)}, expect a typical table to be off "
-        f"by about {points(now.mean)} (total variation)"
+        f"With {now.rows:,} {now.things} and ε = {decimal(budget.epsilon)}, expect a typical table to "
+        f"be off by about {points(now.mean)} (total variation)"
     )
     better = list(_alternatives(own, budget, unit, now))
     if not better:
-        return f"{told}. It needs more rows: no ε up to {_EPSILONS[-1]} would change that much."
+        return f"{told}. It needs more {now.things}: no ε up to {_EPSILONS[-1]} would change that much."
     return f"{told}; {'; '.join(better)}."
 
 
@@ -190,7 +199,7 @@ def _alternatives(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> I
         if epsilon > budget.epsilon and (told := then(own, larger)) is not None:
             yield f"ε = {decimal(epsilon)} would make that about {told}"
             break
-    if unit > 1 and not own.design.families and (told := then(own, budget, 1)) is not None:
+    if unit > 1 and own.design.weight == 1 and (told := then(own, budget, 1)) is not None:
         yield f"max_rows = 1 instead of {unit} would make it about {told}, were as many rows left"
     fewer = _half(own.design)
     if fewer is not None and (told := then(replace(own, design=fewer), budget)) is not None:

@@ -275,7 +275,10 @@ def _sizes(release: Release) -> tuple[list[str], list[list[str]]]:
     }
     known = {heading: each for heading, each in errors.items() if any(e is not None for e in each)}
     rows = [
-        [f"{size.rows:,} rows", *(_relative(each[i]) for each in known.values())]
+        [
+            f"{size.rows:,} {words.counted(release)}",
+            *(_relative(each[i]) for each in known.values()),
+        ]
         for i, size in enumerate(sizes)
     ]
     hopeless = sum(set(row[1:]) <= {"over 100 %", "–"} for row in rows)
