@@ -33,6 +33,8 @@ _STEP = 0.3
 _EQUAL = 0.85
 """The share of records that one round's weights leave effective."""
 _HALVINGS = 12
+_LAST_STEPS = 5
+"""Steps on the weights when records are no longer moved; they end where too few would stay effective."""
 _OUT_OF_REACH = np.float32(-30.0)
 _CROWDED, _LOOKED = 1.5, 4_000
 """A value is held back where it would get 1.5 times its share, on about so many records."""
@@ -145,9 +147,19 @@ def spread(
         whole += power == 1.0
         if whole == 2:
             break
-    for block in blocks:
-        cloud.refine(block, _STEP)
-    cloud.hold(columns)
+    _finish(cloud, blocks, columns)
+
+
+def _finish(cloud: Cloud, blocks: Sequence[Block], columns: Sequence[Block]) -> None:
+    """Further steps on the weights alone, as long as they leave most records effective."""
+    for last in range(_LAST_STEPS):
+        before = cloud.weights.copy()
+        for block in blocks:
+            cloud.refine(block, _STEP)
+        cloud.hold(columns)
+        if last and cloud.effective < _EQUAL * cloud.size:
+            cloud.weights = before
+            break
 
 
 def _effective(weights: Table) -> float:
