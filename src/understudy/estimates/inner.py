@@ -26,8 +26,8 @@ DRAWN = 64
 """Points, equally likely, that stand for the values of a cell."""
 
 STEEPEST = 2.0
-"""Of the first and the last cell: a steepness that no line has, but a density that begins or ends inside
-the cell. Chosen on skewed distributions that no validation uses."""
+"""Of the first and the last cell: steeper than a line can be, for a density may begin or end inside the
+cell. Chosen on skewed distributions that no validation uses."""
 
 Floats = NDArray[np.float64]
 
