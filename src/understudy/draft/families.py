@@ -34,7 +34,7 @@ from understudy.draft.draft import columns_of
 from understudy.draft.people import RowsPerUnit, per_unit
 from understudy.draft.rules import proposed
 from understudy.errors import InputError, SchemaError
-from understudy.schema.family import MOST_CHILDREN, Family, FamilySchema
+from understudy.schema.family import Family, FamilySchema, most_children
 from understudy.schema.schema import Schema
 from understudy.source import read, read_table
 
@@ -48,7 +48,7 @@ _LESS = 0.1
 """How often rows of a parent may differ, as a share of how often any two rows do."""
 _FOUND = 0.9
 """Share of children whose parent must be there."""
-_LARGEST = (*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 75, 100, 150, 200, 300, 500, MOST_CHILDREN)
+_LARGEST = (*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 75, 100, 150, 200, 300, 500)
 _ORDERS = re.compile(
     r"visit|encounter|admission|episode|stay|order|seq|line|wave|round|number|index|nbr|(^|_)n[or](_|$)",
     re.IGNORECASE,
@@ -201,16 +201,17 @@ def _drafted(
     parents: _Table, key: str, children: _Table, foreign: str, sizes: NDArray[np.int64]
 ) -> FamilySchema:
     """The schema of two tables that belong together in this way."""
-    most = next(k for k in _LARGEST if k == MOST_CHILDREN or np.mean(sizes <= k) >= _NEARLY)
-    order = _order(children, foreign)
+    order, least = _order(children, foreign), int((sizes > 0).all())
+    limit = most_children(least, ordered=order is not None)
+    most = next((k for k in _LARGEST if np.mean(sizes <= k) >= _NEARLY), limit)
     marks = ("key", "parent", "foreign_key", "max_children", "min_children")
     family = Family(
         parents.name,
         key,
         children.name,
         foreign,
-        most,
-        int((sizes > 0).all()),
+        min(most, limit),
+        least,
         order,
         read_from_rows=(*marks, *(["order"] if order else [])),
     )
