@@ -75,16 +75,19 @@ def test_the_unit_is_the_family():
 def test_the_workload_is_pairs_without_siblings_and_those_declared(siblings, order, sibling):
     schema = of(siblings=siblings, order=order)
     word = "sibling." if order is None else "previous."
-    pairs = schema.usual_workload()
+    weights = {tuple(each["columns"]): each["weight"] for each in schema.usual_workload()}
+    pairs = list(weights)
     free = 4 + (order is not None)
     assert len(pairs) == free * (free - 1) // 2 + sibling
     assert sum(any(name.startswith(word) for name in pair) for pair in pairs) == sibling
+    assert {w for pair, w in weights.items() if not pair[1].startswith(word)} == {1.0}
+    assert all(w > 1 for pair, w in weights.items() if pair[1].startswith(word))
     us.prepare(schema, epsilon=1)  # it is one
 
 
 def test_declared_pairs():
     schema = of(siblings="pairs", pairs=(("age", "sex"),))
-    assert ["persons.age", "sibling.sex"] in schema.usual_workload()
+    assert ["persons.age", "sibling.sex"] in [each["columns"] for each in schema.usual_workload()]
     with pytest.raises(SchemaError, match="agee"):
         of(siblings="pairs", pairs=(("agee", "sex"),))
 
@@ -177,7 +180,8 @@ def test_a_rule_says_nothing_of_who_is_not_there():
 
 def test_what_rules_name_of_siblings_is_modelled():
     schema = ruled("previous.age <= age", order="age", siblings="none")
-    assert ["persons.age", "previous.age"] in schema.usual_workload()
+    pairs = [each["columns"] for each in schema.usual_workload()]
+    assert ["persons.age", "previous.age"] in pairs
     assert schema.layout.sibling[1] is None
 
 

@@ -259,8 +259,8 @@ def _some_of(decision: Decision, choice: Choice) -> Decision:
     if asked:
         for at, name in numbered.items():
             shell.say(f"    {at}  {name}")
-    text = (_typed("  all of them, or these numbers: ") or "") if asked else "all"
-    if text == "all":
+    text = (_typed("  all, or numbers: ") or "") if asked else "all"
+    if text.lower() in ("a", "all"):
         return decision
     chosen = text.replace(",", " ").split()
     for word in chosen:

@@ -205,6 +205,7 @@ def _protected(schema: Schema, choice: Choice, text: str) -> Schema:
     if choice is Choice.PUBLIC or text.strip() == ROW:
         return schema.protecting(None)
     name, _, most = text.strip().rpartition(" ")
+    name = name.strip().removesuffix(",")
     found = {column.name: column for column in schema.columns}.get(name)
     if found is None or not (most.isascii() and most.isdigit()):
         raise SchemaError(

@@ -46,7 +46,7 @@ class RowsPerUnit:
 
     def __str__(self) -> str:
         several = f"{self.units:,} values in {self.rows:,} rows, at most {self.most:,} rows each"
-        dropped = ", ".join(f"{k} drops {dropped:,}" for k, dropped in self.choices)
+        dropped = ", ".join(f"{k} drops {dropped:,}" for k, dropped in self.choices) + " rows"
         nameless = f"; {self.nameless:,} rows without a value are left out" if self.nameless else ""
         return f"{self.column}: {several}; {self.limit} = {dropped}{nameless}"
 

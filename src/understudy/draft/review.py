@@ -25,6 +25,7 @@ from understudy.draft.alike import (
     values_of,
 )
 from understudy.draft.answers import FORM, Choice, Decision, Topic, answered, possible
+from understudy.draft.names import Name
 from understudy.draft.people import RowsPerUnit
 from understudy.draft.typed import shown
 from understudy.errors import SchemaError
@@ -140,7 +141,7 @@ def _unit(schema: Schema, seen: Sequence[RowsPerUnit]) -> list[Decision]:
         return []
     named = [column.name for column in schema.columns if isinstance(column, Identifier)]
     several = [found.column for found in seen]
-    named = sorted(named, key=lambda name: name not in several)
+    named.sort(key=lambda name: (name not in several, not Name(name).of_a_person))
     held = f"may tell people apart: {', '.join(named)}"
     if not open_:
         held = "the draft found nobody with several rows, so one row is protected"
@@ -154,7 +155,8 @@ def _unit(schema: Schema, seen: Sequence[RowsPerUnit]) -> list[Decision]:
             + ("" if open_ else ": one row; and that no column names somebody with several"),
             "If one person has several rows and every row is protected by itself, the promise is "
             "weaker than it sounds: name the column that tells people apart, and how many rows of "
-            "one person may count. More rows need more noise; rows beyond the number are left out.",
+            "one person may count. Noise grows with that number: 5 rows need 5 times the noise of one. "
+            "Rows beyond it are left out.",
             (Choice.REPLACE,) if open_ else (Choice.PUBLIC, Choice.REPLACE),
             yes="No: every row is another person",
         )
@@ -224,7 +226,7 @@ def _pairs(columns: Sequence[Column]) -> Decision:
         names,
         f"Are the one or two values of {_some(names)} public knowledge?",
         _held(columns),
-        "; ".join(f"{c.name} is {_quoted(values_of(c), ' or ')}" for c in columns[:_NAMED])
+        "; ".join(f"that {c.name} is {_quoted(values_of(c), ' or ')}" for c in columns[:_NAMED])
         + (f"; and so on for {len(columns) - _NAMED} more" if len(columns) > _NAMED else ""),
         "A single value tells that everybody has it.",
         possible(columns, Choice.PUBLIC, Choice.REPLACE, Choice.PRIVATE, Choice.DROP),
@@ -244,8 +246,8 @@ def _range(group: Sequence[Column]) -> Decision:
         f"Are the {'bounds' if ends else 'codes'} of {_some(names)} public knowledge?",
         _held(group),
         reveals + more,
-        "The largest and the smallest value are often one person's. Replace them by the limits of a "
-        "form or by round numbers that anyone would choose."
+        "The largest and the smallest value point to few people. Replace them by the limits of a form "
+        "or by round numbers that anyone would choose."
         if ends
         else "A code book should name them; correct them in the schema file where it does not.",
         possible(group, *choices) if ends else (Choice.PUBLIC, Choice.DROP),
@@ -263,11 +265,8 @@ def _extremes(column: Column) -> str:
         return codes or f"{', '.join(mark for mark in marks if mark not in FORM)} of {name}"
     if "edges" in marks:
         told = f"where the rows of {name} lie, by the edges of cells from {lower} to {upper}"
-    elif kind_of(column).startswith("date"):
-        told = f"that {name} goes from about {lower} to about {upper}"
     else:
-        least = "" if lower in ("0", "0.0", "1", "1.0") else f", and somebody {lower}"
-        told = f"that somebody has {name} of about {upper}{least}"
+        told = f"that {name} goes from about {lower} to about {upper}"
     return f"{told}; {codes}" if codes else told
 
 

@@ -48,13 +48,15 @@ from understudy.errors import SchemaError, UnconfirmedError
 from understudy.schema import toml
 from understudy.schema.naming import TABLES, Names
 from understudy.schema.schema import Schema
+from understudy.schema.views import POSITIONS, coherent
 from understudy.units import Unit
 
 __all__ = ["SIBLINGS", "Family", "FamilySchema", "Layout", "weight_of"]
 
 SIBLINGS = ("same", "all", "none", "pairs")
-POSITIONS = ("only", "first", "middle", "last")
 _MOST_SIZES = 1_000
+_SIBLINGS_WEIGH = 3.0
+"""A pair of siblings, where another pair is one; chosen on generated families (docs/families.md)."""
 _MOST_WEIGHT = 27_720
 
 
@@ -290,9 +292,17 @@ class FamilySchema(Schema):
         """The rules as rules of views; what generators and verifiers keep between members."""
         return self._rules
 
+    @property
+    def constrained(self) -> bool:
+        """Always: see `coherent`."""
+        return True
+
     def project(self, codes: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """Views moved to the nearest that keep the rules; members that are there keep their table's."""
-        moved = super().project(codes)
+        """Views that agree with themselves, and the nearest that keep the rules.
+
+        Members that are there keep their table's.
+        """
+        moved = super().project(coherent(codes, self.layout, self.shape))
         parents, children, _ = self.tables
         for schema, places in ((parents, self.layout.parent), (children, self.layout.child)):
             if schema.rules:
@@ -337,7 +347,10 @@ class FamilySchema(Schema):
         )
 
     def usual_workload(self) -> Any:
-        """All pairs of parent, number of children and child, and the declared pairs of siblings."""
+        """All pairs of parent, number of children and child, and the declared pairs of siblings.
+
+        Siblings weigh more: only some families have any, and no other table says what they share.
+        """
         parents, children, family = self.tables
         layout, names = self.layout, [column.name for column in self.modelled]
         named = _naming(parents, children, family).siblings(self.rules)
@@ -349,7 +362,13 @@ class FamilySchema(Schema):
             second = layout.sibling[b]
             assert second is not None
             wanted.append((layout.child[a], second))
-        return [[names[i] for i in sorted(pair)] for pair in dict.fromkeys(wanted)]
+        return [
+            {
+                "columns": [names[i] for i in sorted(pair)],
+                "weight": _SIBLINGS_WEIGH if siblings & set(pair) else 1.0,
+            }
+            for pair in dict.fromkeys(wanted)
+        ]
 
     def changed(
         self,

@@ -342,6 +342,11 @@ class Schema(Domain):
         (own,) = (column.null_values for column in self.columns if column.name == name)
         return _texts(batch.column(name), (*self.null_values, *own))
 
+    @property
+    def constrained(self) -> bool:
+        """Whether `project` may move a row."""
+        return bool(self.rules or self.geography)
+
     def project(self, codes: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """The codes projected onto the constraints: those that `decode` gives rows for.
 
@@ -492,7 +497,7 @@ class Schema(Domain):
             )
         if self.marked:
             named = {n: n if n == "[understudy]" else repr(n) for n in self.marked}
-            listed = _some([f"{named[n]} ({', '.join(m)})" for n, m in self.marked.items()])
+            listed = _some([f"{named[n]} ({', '.join(m)})" for n, m in self.marked.items()], 3)
             raise UnconfirmedError(
                 f"the schema holds facts that were read from private rows: {listed}; check each, "
                 "replace what is not public, and delete the `read_from_rows` lines"
@@ -682,6 +687,6 @@ def _twice(names: Iterable[str]) -> str | None:
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
-def _some(items: Sequence[str]) -> str:
-    shown = ", ".join(items[:_SHOWN])
-    return shown if len(items) <= _SHOWN else f"{shown} and {len(items) - _SHOWN} more"
+def _some(items: Sequence[str], most: int = _SHOWN) -> str:
+    shown = ", ".join(items[:most])
+    return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
