@@ -54,7 +54,7 @@ from understudy.units import Unit
 __all__ = ["SIBLINGS", "Family", "FamilySchema", "Layout", "weight_of"]
 
 SIBLINGS = ("same", "all", "none", "pairs")
-MOST_CHILDREN = 1_000
+_MOST_SIZES = 1_000
 _SIBLINGS_WEIGH = 3.0
 """A pair of siblings, where another pair is one; chosen on generated families (docs/families.md)."""
 _MOST_WEIGHT = 27_720
@@ -92,15 +92,19 @@ class Family:
                 raise SchemaError(f"[[table]]: {name} = {text!r} must be a name")
         if self.parent == self.child:
             raise SchemaError(f"[[table]]: both tables are called {self.parent!r}; rename one")
-        if not is_whole(self.max_children, 1, MOST_CHILDREN):
-            raise SchemaError(
-                f"table {self.child!r}: max_children = {self.max_children!r} must be a whole number "
-                f"from 1 to {MOST_CHILDREN:,}: so many children of one {self.parent!r} count"
-            )
         if self.min_children not in (0, 1) or isinstance(self.min_children, bool):
             raise SchemaError(
                 f"table {self.child!r}: min_children = {self.min_children!r} must be 0, or 1 to leave "
                 f"out {self.parent!r} without children"
+            )
+        most = most_children(self.min_children, ordered=self.order is not None)
+        if not is_whole(self.max_children, 1, most):
+            why = "there are 1,000 sizes at most, that without children included"
+            if self.order is None:
+                why = "the weight of a family is divided among its pairs; an order allows more"
+            raise SchemaError(
+                f"table {self.child!r}: max_children = {self.max_children!r} must be a whole number "
+                f"from 1 to {most:,}: so many children of one {self.parent!r} count, and {why}"
             )
         if self.siblings not in SIBLINGS:
             raise SchemaError(
@@ -140,6 +144,13 @@ class Layout:
     def ordered(self) -> bool:
         """Whether the sibling is the child before."""
         return self.pos is not None
+
+
+def most_children(least: int, *, ordered: bool) -> int:
+    """The largest `max_children`: every size is a value, and every view weighs something."""
+    if ordered:
+        return _MOST_SIZES - (least == 0)
+    return (1 + math.isqrt(1 + 4 * _MOST_WEIGHT)) // 2  # s(s - 1) <= M
 
 
 def weight_of(most: int, *, ordered: bool) -> int:
