@@ -24,7 +24,6 @@ without an order, a random choice that depends on the family alone (`Unit`).
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -35,14 +34,13 @@ from understudy.columns.base import is_whole, near, require_known
 from understudy.errors import SchemaError
 from understudy.schema import toml
 from understudy.schema.schema import Schema
-from understudy.units import Unit
+from understudy.units import Unit, weight_of
 
 __all__ = ["SIBLINGS", "Family", "FamilySchema", "Layout", "weight_of"]
 
 SIBLINGS = ("same", "all", "none", "pairs")
 POSITIONS = ("only", "first", "middle", "last")
 MOST_CHILDREN = 1_000
-_MOST_WEIGHT = 27_720
 
 
 @dataclass(frozen=True)
@@ -118,17 +116,6 @@ class Layout:
         return self.pos is not None
 
 
-def weight_of(most: int, *, ordered: bool) -> int:
-    """M: the least weight that can be divided evenly for up to `most` children, or a large one."""
-    divisors = (s if ordered or s == 1 else s * (s - 1) for s in range(1, most + 1))
-    least = 1
-    for divisor in divisors:
-        least = math.lcm(least, divisor)
-        if least > _MOST_WEIGHT:
-            return _MOST_WEIGHT
-    return least
-
-
 @dataclass(frozen=True)
 class FamilySchema(Schema):
     """The table of views of two tables. Make it with `of`, or read it from a file of version 2.
@@ -180,10 +167,9 @@ class FamilySchema(Schema):
         return self.parents, self.children, self.family
 
     @property
-    def weight(self) -> int:
-        """M: what the views of one family weigh together."""
-        assert self.unit is not None
-        return self.unit.max_rows
+    def number_public(self) -> int | None:
+        """How many parents there are."""
+        return None if self.rows_public is None else self.rows_public // self.weight
 
     @cached_property
     def layout(self) -> Layout:
@@ -226,8 +212,7 @@ class FamilySchema(Schema):
 
     def _document(self) -> toml.Document:
         parents, children, family = self.tables
-        rows = None if self.rows_public is None else self.rows_public // self.weight
-        head: dict[str, Any] = {"version": 2, "rows_public": rows}
+        head: dict[str, Any] = {"version": 2, "rows_public": self.number_public}
         own = {
             field.name: vars(family)[field.name]
             for field in fields(family)
