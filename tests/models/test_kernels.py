@@ -141,6 +141,28 @@ def test_balance_converges_to_the_margins_and_keeps_odds():
     np.testing.assert_allclose(odds(found), odds(table), atol=1e-10)
 
 
+@pytest.mark.parametrize("key", range(4))
+def test_hold_meets_the_margins_by_a_shift_for_every_row_and_column(key):
+    """m + ratio·ln(m/base) − y = ν + ρ_i + γ_j: no interaction, but what linear steps leave."""
+    rng = np.random.default_rng(key)
+    base, ratio = 20 + 50 * rng.random((3, 4)), 0.5 + 5 * rng.random((3, 4))
+    y, margins = base + rng.normal(0, 8, base.shape), (base.sum(axis=1), base.sum(axis=0))
+
+    def interaction(meet):
+        flat = (each.reshape(-1) for each in (y, base, ratio))
+        found = solved(*flat, float(base.sum()))[0].reshape(base.shape)
+        meet(found)
+        np.testing.assert_allclose(found.sum(axis=1), margins[0], rtol=1e-9)
+        np.testing.assert_allclose(found.sum(axis=0), margins[1], rtol=1e-9)
+        shift = found + ratio * np.log(found / base) - y
+        return np.abs(
+            shift - shift.mean(axis=0) - (shift - shift.mean(axis=0)).mean(axis=1)[:, None]
+        )
+
+    shifted = interaction(lambda m: kernels.hold(m, ratio, *margins, 200)).max()
+    assert shifted < interaction(lambda m: kernels.balance(m, *margins, 200)).max() / 4
+
+
 def test_weigh_is_bincount():
     rng = np.random.default_rng(2)
     cells, weights = rng.integers(5, size=100).astype(np.uint16), rng.random(100)

@@ -125,8 +125,9 @@ def test_what_does_not_fit_is_refused(change, said):
 
 
 def test_what_families_do_not_keep_is_refused():
+    found = of(children=Schema((*PERSONS.columns, UndeclaredShape("income", wanted="number"))))
     with pytest.raises(SchemaError, match="income"):
-        of(children=Schema((*PERSONS.columns, UndeclaredShape("income", wanted="number"))))
+        found.require_confirmed()
     with pytest.raises(SchemaError, match="count"):
         of(children=Schema((*PERSONS.columns, Number("count", lower=0, upper=1, bins=2))))
     drafted = Schema(
@@ -228,3 +229,19 @@ def test_rules_that_were_read_from_rows_are_to_be_confirmed():
     drafted = FamilySchema.of(HOUSEHOLDS, PERSONS, replace(FAMILY, order="age"), None, [rule])
     with pytest.raises(UnconfirmedError, match=r"previous\.age"):
         drafted.require_confirmed()
+
+
+@pytest.mark.parametrize(
+    ("most", "changes", "said"),
+    [
+        (1_000, {"order": "age"}, "from 1 to 999"),
+        (1_001, {"order": "age", "min_children": 1}, "from 1 to 1,000"),
+        (167, {}, "from 1 to 166.*an order allows more"),
+    ],
+)
+def test_the_largest_family_is_one_whose_views_can_be_counted(most, changes, said):
+    with pytest.raises(SchemaError, match=said):
+        of(max_children=most, **changes)
+    largest = of(max_children=most - 1, **changes)
+    pairs = most - 1 if changes else (most - 1) * (most - 2)
+    assert largest.weight // pairs >= 1

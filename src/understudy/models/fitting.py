@@ -48,8 +48,8 @@ class Effort:
     """How long to try. More records lower the sampling error of the model; sweeps converge fast."""
 
     records: int = 200_000
-    tree_cells: int = 1_000_000
-    tree_sweeps: int = 6
+    tree_cells: int = 300_000
+    tree_sweeps: int = 10
     sweeps: int = 4
 
 
