@@ -6,8 +6,10 @@ import hashlib
 import importlib.util
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import ibis
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +17,9 @@ import pytest
 
 import understudy as us
 from understudy import report
-from understudy.errors import InputError, VerificationError
+from understudy.constraints.rule import Rule
+from understudy.errors import InputError, SourceError, VerificationError
+from understudy.privacy.noise import SeededNoise
 from understudy.releases.bundle import digest, manifest_bytes
 from understudy.releases.families import FamilyRelease
 from understudy.releases.verify import _drawn
@@ -195,6 +199,86 @@ def test_ordered_families_are_numbered_in_their_order(tables, tmp_path, second_v
     assert second_verifier(out) == []
 
 
+RULES = (
+    "previous.age <= age",
+    "age < 20 implies sex = 'F'",
+    "region = 'N' implies people.age >= 20",
+    "previous.sex <= sex",
+)
+
+
+@pytest.fixture(scope="module")
+def ruled(tables):
+    parents, children = PARENTS, replace(CHILDREN, columns=(
+        *CHILDREN.columns[:3], Category("sex", ("F", "M"), ordinal=True)
+    ))  # fmt: skip
+    family = Family("homes", "hid", "people", "hid", 4, 0, "visit")
+    schema = FamilySchema.of(parents, children, family, 400, [Rule(each) for each in RULES])
+    return us.release(tables, schema, epsilon=10, delta=1e-6, key=2)
+
+
+def wrong(parents, children):
+    """Members of families that break the rules above, by loops over rows."""
+    north = {row["hid"] for row in parents.to_pylist() if row["region"] == "N"}
+    found, before = 0, None
+    for row in children.to_pylist():
+        if before is not None and before["hid"] == row["hid"]:
+            found += before["age"] > row["age"]
+            found += before["sex"] > row["sex"]
+        found += row["age"] < 20 and (row["sex"] != "F" or row["hid"] in north)
+        before = row
+    return found
+
+
+def test_families_keep_their_rules(ruled, tables, tmp_path, second_verifier):
+    assert wrong(*tables) > 100
+    assert wrong(ruled.parents, ruled.children) == 0
+    assert wrong(*ruled.sample(1_000, key=7)) == 0
+    out = ruled.save(tmp_path / "ruled")
+    assert us.Release.load(out).children.equals(ruled.children)
+    assert us.verify(out).passed
+    assert second_verifier(out) == []
+    ages = ruled.children["age"].to_numpy().copy()
+    home = ruled.children["hid"].to_numpy()
+    cell = ages // 20
+    (at, *_) = np.flatnonzero((home[1:] == home[:-1]) & (cell[1:] == cell[:-1]) & (cell[1:] > 0))
+    ages[[at, at + 1]] = 20 * cell[at] + 5, 20 * cell[at] + 4  # no code moves
+    column = ruled.children.column_names.index("age")
+    table = ruled.children.set_column(column, "age", pa.array(ages))
+    changed = _changed(out, tmp_path / "fallen", "children.parquet", table)
+    assert "previous.age" in str(us.verify(changed))
+    assert any("previous.age" in problem for problem in second_verifier(changed))
+
+
+def test_one_flat_table_is_split_and_released(tables):
+    parents, children = (table.to_pandas() for table in tables)
+    flat = pa.Table.from_pandas(children.merge(parents, on="hid"), preserve_index=False)
+    schema = schema_of("visit")
+    made = us.release(flat, schema, epsilon=10, delta=1e-6, key=2)
+    assert isinstance(made, FamilyRelease)
+    assert made.parents.column_names == ["hid", "region"]
+    assert made.children.column_names == ["hid", "visit", "age", "sex"]
+    assert made.parents.num_rows == 400
+    with pytest.raises(SourceError, match="--children"):
+        us.release(tables[1], schema, epsilon=1, delta=1e-6)
+
+
 def test_methods_without_records_are_refused_before_anything_is_spent(tables):
     with pytest.raises(InputError, match="maxent"):
         us.prepare(schema_of(), epsilon=1, method="mwem")
+
+
+def test_a_release_from_a_database_is_the_one_from_memory(tables):
+    """The same counts, the same noise: the same two tables and certificate."""
+    connection = ibis.duckdb.connect()
+    for name, table in zip(("homes", "people"), tables, strict=True):
+        connection.con.register(f"{name}_", table)
+        connection.raw_sql(f"CREATE TABLE {name} AS SELECT * FROM {name}_")
+    again = us.release(
+        (connection.table("homes"), connection.table("people")),
+        schema_of(), epsilon=30, delta=1e-6, key=1, noise=SeededNoise(1),
+    )  # fmt: skip
+    other = us.release(tables, schema_of(), epsilon=30, delta=1e-6, key=1, noise=SeededNoise(1))
+    assert again.certificate.to_json() == other.certificate.to_json()
+    assert again.parents.equals(other.parents)
+    assert again.children.equals(other.children)

@@ -63,8 +63,9 @@ class Reading:
         str | None,
         option(
             "--children DATA",
-            "The table of children, where DATA holds their parents and the schema both: visits of "
-            "patients, persons of households.",
+            "The table of children, where DATA holds their parents and the schema both: a file, or a "
+            "table of the same database; on Spark a table, or a folder with --path. Without it DATA "
+            "is one flat table, which is split where the schema has two.",
             show_default=False,
         ),
     ] = None
@@ -173,6 +174,8 @@ def release(
                          --out patients.release
       understudy release postgresql://ann@db.example/clinic --table visits.patients \\
                          --schema patients.schema.toml --epsilon 1 --out patients.release
+      understudy release households.csv --children persons.csv --schema homes.toml \\
+                         --epsilon 1 --out homes.release
     """
     from understudy.releases.bundle import require_absent
     from understudy.schema import Schema
@@ -185,25 +188,26 @@ def release(
     wanted = options.wanted(target, choices, **made, **charged)
     if wanted.target_error is not None or wanted.epsilon is None:
         wanted = _agreed(loaded, wanted, yes)
-    source = _families(data, loaded, reading.children)
+    source = _families(data, loaded, reading.children, where)
     released = make(source, loaded, out, wanted, where, cover=cover)
     _show(released, data, out, wanted)
 
 
-def _families(data: str, schema: Schema, children: str | None) -> str | FamilySource:
-    """Both tables, where the schema is of two."""
+def _families(data: str, schema: Schema, children: str | None, where: Where) -> str | FamilySource:
+    """Both tables, where the schema is of two; those of an engine are in one place."""
     from understudy.schema.family import FamilySchema
     from understudy.source import read
     from understudy.source.families import FamilySource
 
     if isinstance(schema, FamilySchema):
-        if children is None:
-            _, _, family = schema.tables
-            raise InputError(
-                f"the schema is of two tables, {family.parent} and {family.child}: give the second "
-                f"with --children DATA"
-            )
-        return FamilySource(read(data), read(children))
+        first = read(data, **vars(where))
+        if children is None:  # one flat table, of which the schema has two levels
+            return FamilySource(first)
+        if where.table is not None:
+            return FamilySource(first, read(data, table=children))
+        if where.path is not None:
+            return FamilySource(first, read(data, path=children))
+        return FamilySource(first, read(children, memory_limit=where.memory_limit))
     if children is not None:
         raise InputError(
             f"--children {children} goes with a schema of two tables, which has version = 2; see "

@@ -33,7 +33,10 @@ def review(
     schema: Annotated[Path, argument("S.toml", "The schema file, as drafted.")],
     data: Annotated[
         str | None,
-        argument("DATA", "The table. NOT PRIVATE: shows how many rows people have in it."),
+        argument(
+            "DATA",
+            "The table, or that of the children. NOT PRIVATE: shows how many rows people have in it.",
+        ),
     ] = None,
     table: options.TableName = None,
     listed: Annotated[
@@ -65,12 +68,17 @@ def review(
       understudy schema review patients.schema.toml --list
       understudy schema review patients.schema.toml --private job --set "age=0 to 120"
     """
-    from understudy.draft import rows_per_unit
+    from understudy.draft import children_per_parent, rows_per_unit
     from understudy.draft.review import Choice, decisions
     from understudy.schema import Schema
+    from understudy.schema.family import FamilySchema
     from understudy.source import read
 
-    seen = () if data is None else rows_per_unit(Schema.load(schema), read(data, table=table))
+    loaded, seen = Schema.load(schema), ()
+    if data is not None and isinstance(loaded, FamilySchema):
+        seen = (children_per_parent(loaded, read(data, table=table)),)
+    elif data is not None:
+        seen = rows_per_unit(loaded, read(data, table=table))
     given = {
         Choice.PUBLIC: public, Choice.REPLACE: replace, Choice.PRIVATE: private, Choice.DROP: drop
     }  # fmt: skip
@@ -279,6 +287,7 @@ def _settled(schema: Schema, decision: Decision, choice: Choice) -> Schema:
 
 _WANTED = {
     "unit": "row, or a column and how many rows of one person count, such as patient_id 5",
+    "family": "what is different, such as max_children = 5, order = none",
     "values": "all values, between commas",
     "bounds": "bounds such as 0 to 120",
     "missing": "its values between commas, or bounds such as 0 to 120",

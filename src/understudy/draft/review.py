@@ -30,6 +30,7 @@ from understudy.draft.people import RowsPerUnit
 from understudy.draft.typed import shown
 from understudy.errors import SchemaError
 from understudy.schema import Column, Identifier, Incomplete, Schema, Text
+from understudy.schema.family import Family, FamilySchema
 from understudy.schema.toml import column_facts
 from understudy.units import OPEN
 from understudy.wording import domain
@@ -47,6 +48,8 @@ def decisions(schema: Schema, seen: Sequence[RowsPerUnit] = ()) -> tuple[Decisio
     Pure, and quick. Every mark of `read_from_rows` belongs to exactly one decision. `seen` are the rows
     of single people, for a custodian who may see them.
     """
+    if isinstance(schema, FamilySchema):
+        return _of_family(schema, seen)
     open_ = [c for c in schema.columns if _risky(c)]
     lists = [c for c in open_ if kind_of(c) == "category"]
     ordered = [c for c in open_ if kind_of(c) != "category"]
@@ -74,10 +77,48 @@ def decision_named(schema: Schema, key: str) -> Decision:
     if key in found:
         return found[key]
     for decision in found.values():
-        if key in decision.columns and decision.topic not in (Topic.UNIT, Topic.TYPES):
-            return decision.of(key)
+        own = key.removeprefix(f"{decision.table}.") if decision.table else key
+        if own in decision.columns and decision.topic not in (Topic.UNIT, Topic.TYPES):
+            return decision.of(own)
     waiting = ", ".join(found) or "none"
     raise SchemaError(f"no open decision is called {key!r}; open are: {waiting}")
+
+
+def _of_family(schema: FamilySchema, seen: Sequence[RowsPerUnit]) -> tuple[Decision, ...]:
+    """How the two tables belong together, then each of them; nothing is found privately."""
+    parents, children, family = schema.tables
+    found = [_belonging(family, seen)] if family.read_from_rows else []
+    for name, table in ((family.parent, parents), (family.child, children)):
+        for each in decisions(replace(table, rules=())):
+            choices = tuple(c for c in each.choices if c is not Choice.PRIVATE)
+            question = f"{name}: {each.question}"
+            found.append(replace(each, table=name, choices=choices, question=question))
+    found += _rules(schema)
+    return tuple(sorted(found, key=lambda each: list(Topic).index(each.topic)))
+
+
+def _belonging(family: Family, seen: Sequence[RowsPerUnit]) -> Decision:
+    order = "none" if family.order is None else f"by {family.order}"
+    least = "at least one" if family.min_children else "perhaps none"
+    return Decision(
+        Topic.FAMILY,
+        (family.parent, family.child),
+        f"Does one row of {family.parent} have several of {family.child}?",
+        (
+            f"{family.child}.{family.foreign_key} names the row of {family.parent} with that "
+            f"{family.key}",
+            f"each has {least}, and max_children = {family.max_children} of them count",
+            f"order of {family.child}: {order}",
+            *map(str, seen),
+        ),
+        f"that one of {family.parent} seldom has more than {family.max_children} {family.child}"
+        + ("" if family.min_children else ", and that some may have none"),
+        f"The promise protects one of {family.parent} with all its {family.child}. More of them need "
+        "no more noise, but a release makes no families larger than max_children. Of more, the first "
+        "in their order count.",
+        (Choice.PUBLIC, Choice.REPLACE),
+        yes="Yes: that is how they belong together, and public",
+    )
 
 
 def _other(column: Column) -> Any:

@@ -66,8 +66,9 @@ class Cloud:
         """What the records say of a block, in counts."""
         from understudy.models import _kernels as kernels
 
-        table = np.empty(block.y.size)
-        kernels.gather(*self._cells(block), self.weights, table)
+        parts = kernels.parts(block.y.size)
+        kernels.gather(*self._cells(block), self.weights, parts)
+        table = parts.sum(axis=0)
         table *= self.rows / max(float(table.sum()), 1e-300)
         return table
 

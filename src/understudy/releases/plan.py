@@ -33,6 +33,7 @@ from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget, Exact, decimal, exact, split
 from understudy.privacy.cost import Charge, Gaussian, Plan, Zcdp
 from understudy.privacy.ledger import refined
+from understudy.privacy.questions import MOST_SYNTHETIC
 from understudy.privacy.relation import Relation
 from understudy.queries import Workload, resolve
 from understudy.queries.purpose import widened
@@ -52,8 +53,6 @@ LEAST, MOST = 0.001, 20.0
 OF = {"worst": "worst cell", "mean": "mean total variation"}
 """What a target error may speak of."""
 
-MOST_WEIGHED = 2**31
-"""What synthetic families may weigh together, for a certificate."""
 _ROWS_SHARE = Fraction(1, 100)
 _MOST_NOISE = 10**7
 """Rows that the measured number of rows may be off by, as a standard deviation."""
@@ -79,7 +78,7 @@ def design_of(
         tuple(column.apart for column in modelled),
         tuple(column.ordered for column in modelled),
         schema.weight,
-        schema.project if schema.rules or schema.geography else None,
+        schema.project if schema.constrained else None,
     )
 
 
@@ -439,11 +438,11 @@ def _for_families(
         ("rows_public", rows_public or 0),
         ("rows", (options.rows or 0) * schema.weight),
     ):
-        if rows > MOST_WEIGHED:
+        if rows > MOST_SYNTHETIC:
             raise InputError(
                 f"{name} = {rows // schema.weight:,}: with max_children = "
                 f"{schema.tables[2].max_children} a certificate is for at most "
-                f"{MOST_WEIGHED // schema.weight:,} families"
+                f"{MOST_SYNTHETIC // schema.weight:,} families"
             )
     return replace(method, interactions=False)
 

@@ -30,7 +30,7 @@ from understudy.privacy.gate import Gate
 from understudy.privacy.journal import Journal
 from understudy.privacy.ledger import Ledger, Reservation, own_ledger
 from understudy.privacy.noise import Noise, OpenDPNoise
-from understudy.privacy.questions import RowCount
+from understudy.privacy.questions import MOST_SYNTHETIC, RowCount
 from understudy.privacy.stores import Place
 from understudy.progress import COUNTING, Progress, Watch, silent
 from understudy.releases import certificate as certificates
@@ -41,7 +41,7 @@ from understudy.releases.families import FamilyRelease, made_families
 from understudy.releases.measurements import measurements
 from understudy.releases.notebook import progress_here
 from understudy.releases.options import Options, takes_options
-from understudy.releases.plan import MOST_WEIGHED, Prepared, prepare
+from understudy.releases.plan import Prepared, prepare
 from understudy.releases.release import Release, drawn_rows
 from understudy.releases.warm import warmed
 from understudy.schema import Schema
@@ -164,7 +164,7 @@ class Reserved:
         progress(Progress("sampling", 0, 1))
         families = None
         if isinstance(schema, FamilySchema):
-            size = min(size, MOST_WEIGHED // schema.weight)
+            size = min(size, MOST_SYNTHETIC // schema.weight)
             if isinstance(model, Weighted):  # as many swaps as families need, not their weights
                 model = replace(model, swaps=swaps_for(size))
             cliques = prepared.workload.cliques
@@ -233,6 +233,8 @@ def reserve(
     """
     options, schema = prepared.options, prepared.declared or prepared.schema
     source: Bindable = table if is_bindable(table) else _source(table)
+    if isinstance(schema, FamilySchema) and not isinstance(source, FamilySource):
+        source = FamilySource(read(table))  # one flat table
     noise = OpenDPNoise() if noise is None else noise
     with ExitStack() as stack:
         account = stack.enter_context(options.account())

@@ -230,6 +230,16 @@ class Schema(Domain):
                 found += [(">=", cut) for cut in rule.cuts]
         return tuple(found)
 
+    def with_rules(self, rules: Sequence[Rule]) -> Schema:
+        """The schema with other rules."""
+        return replace(self, rules=tuple(rules))
+
+    @property
+    def marked(self) -> dict[str, tuple[str, ...]]:
+        """What was read from private rows and is not confirmed, by column, or "[understudy]"."""
+        found = {"[understudy]": self.read_from_rows} if self.read_from_rows else {}
+        return found | {c.name: c.read_from_rows for c in self.columns if c.read_from_rows}
+
     def resolved(self, domains: Mapping[str, Column]) -> Schema:
         """The schema with columns replaced by those whose domain was found."""
         return replace(self, columns=tuple(domains.get(c.name, c) for c in self.columns))
@@ -332,6 +342,11 @@ class Schema(Domain):
         (own,) = (column.null_values for column in self.columns if column.name == name)
         return _texts(batch.column(name), (*self.null_values, *own))
 
+    @property
+    def constrained(self) -> bool:
+        """Whether `project` may move a row."""
+        return bool(self.rules or self.geography)
+
     def project(self, codes: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """The codes projected onto the constraints: those that `decode` gives rows for.
 
@@ -430,15 +445,24 @@ class Schema(Domain):
     # Drafts
 
     @classmethod
-    def draft(cls, table: Any, *, null_values: Sequence[str] = ()) -> Schema:
+    def draft(
+        cls, table: Any, *, null_values: Sequence[str] = (), split: str | None = None
+    ) -> Schema:
         """A schema to review, from a table: whatever `understudy.read` takes.
+
+        A pair of tables, parents and children in any order, gives a schema of both; so does one table
+        in which the column `split` tells parents apart.
 
         NOT PRIVATE: it reads the rows, and marks in `read_from_rows` what it took from them. No
         release accepts it before `confirm`. `null_values` are texts that stand for null: "TOKEN" in
         every column, "COLUMN=TOKEN" in one.
         """
-        from understudy.draft import draft
+        from understudy.draft import draft, draft_families, draft_split
 
+        if split is not None:
+            return draft_split(table, split, null_values=null_values)
+        if isinstance(table, tuple) and len(table) == 2:
+            return draft_families(*table, null_values=null_values)
         return draft(table, null_values=null_values)
 
     def confirm(
@@ -471,11 +495,9 @@ class Schema(Domain):
                 f"the schema lacks facts: {listed}; fill them in and delete the `missing` lines, "
                 "or run `understudy schema draft` on the table"
             )
-        marked = [(repr(c.name), c.read_from_rows) for c in self.columns if c.read_from_rows]
-        if self.read_from_rows:
-            marked.insert(0, ("[understudy]", self.read_from_rows))
-        if marked:
-            listed = _some([f"{name} ({', '.join(facts)})" for name, facts in marked], 3)
+        if self.marked:
+            named = {n: n if n == "[understudy]" else repr(n) for n in self.marked}
+            listed = _some([f"{named[n]} ({', '.join(m)})" for n, m in self.marked.items()], 3)
             raise UnconfirmedError(
                 f"the schema holds facts that were read from private rows: {listed}; check each, "
                 "replace what is not public, and delete the `read_from_rows` lines"
