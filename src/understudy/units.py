@@ -63,9 +63,9 @@ class Unit:
     """Whose privacy: one value of `column`, with at most `max_rows` of its rows.
 
     The rows that count are the first `kept` of a unit in the order of
-    md5("{salt}|{c0},{c1},...|{i}|{unit}"): the codes of the row, the how-manieth such row of the unit
-    it is (from 1), and the unit's text. That is a random choice, the same whenever and wherever the
-    rows are counted, fixed by the public `salt` before anything is read, and blind to the order of
+    md5("{salt}|{c0},{c1},...|{i}|{unit}"): the codes of the row, its index among identical rows
+    of the unit (from 1), and the unit's text. That is a random choice, the same whenever and wherever
+    the rows are counted, fixed by the public `salt` before anything is read, and blind to the order of
     rows and to all other units.
     """
 
