@@ -49,15 +49,14 @@ from understudy.schema import toml
 from understudy.schema.naming import TABLES, Names
 from understudy.schema.schema import Schema
 from understudy.schema.views import POSITIONS, coherent
-from understudy.units import Unit
+from understudy.units import MOST_WEIGHT, Unit, weight_of
 
 __all__ = ["SIBLINGS", "Family", "FamilySchema", "Layout", "weight_of"]
 
 SIBLINGS = ("same", "all", "none", "pairs")
-MOST_CHILDREN = 1_000
+_MOST_SIZES = 1_000
 _SIBLINGS_WEIGH = 3.0
 """A pair of siblings, where another pair is one; chosen on generated families (docs/families.md)."""
-_MOST_WEIGHT = 27_720
 
 
 @dataclass(frozen=True)
@@ -92,15 +91,19 @@ class Family:
                 raise SchemaError(f"[[table]]: {name} = {text!r} must be a name")
         if self.parent == self.child:
             raise SchemaError(f"[[table]]: both tables are called {self.parent!r}; rename one")
-        if not is_whole(self.max_children, 1, MOST_CHILDREN):
-            raise SchemaError(
-                f"table {self.child!r}: max_children = {self.max_children!r} must be a whole number "
-                f"from 1 to {MOST_CHILDREN:,}: so many children of one {self.parent!r} count"
-            )
         if self.min_children not in (0, 1) or isinstance(self.min_children, bool):
             raise SchemaError(
                 f"table {self.child!r}: min_children = {self.min_children!r} must be 0, or 1 to leave "
                 f"out {self.parent!r} without children"
+            )
+        most = most_children(self.min_children, ordered=self.order is not None)
+        if not is_whole(self.max_children, 1, most):
+            why = "there are 1,000 sizes at most, that without children included"
+            if self.order is None:
+                why = "the weight of a family is divided among its pairs; an order allows more"
+            raise SchemaError(
+                f"table {self.child!r}: max_children = {self.max_children!r} must be a whole number "
+                f"from 1 to {most:,}: so many children of one {self.parent!r} count, and {why}"
             )
         if self.siblings not in SIBLINGS:
             raise SchemaError(
@@ -142,15 +145,11 @@ class Layout:
         return self.pos is not None
 
 
-def weight_of(most: int, *, ordered: bool) -> int:
-    """M: the least weight that can be divided evenly for up to `most` children, or a large one."""
-    divisors = (s if ordered or s == 1 else s * (s - 1) for s in range(1, most + 1))
-    least = 1
-    for divisor in divisors:
-        least = math.lcm(least, divisor)
-        if least > _MOST_WEIGHT:
-            return _MOST_WEIGHT
-    return least
+def most_children(least: int, *, ordered: bool) -> int:
+    """The largest `max_children`: every size is a value, and every view weighs something."""
+    if ordered:
+        return _MOST_SIZES - (least == 0)
+    return (1 + math.isqrt(1 + 4 * MOST_WEIGHT)) // 2  # s(s - 1) <= M
 
 
 @dataclass(frozen=True)
@@ -314,10 +313,9 @@ class FamilySchema(Schema):
         return self.parents, self.children, self.family
 
     @property
-    def weight(self) -> int:
-        """M: what the views of one family weigh together."""
-        assert self.unit is not None
-        return self.unit.max_rows
+    def number_public(self) -> int | None:
+        """How many parents there are."""
+        return None if self.rows_public is None else self.rows_public // self.weight
 
     @cached_property
     def layout(self) -> Layout:
@@ -368,9 +366,8 @@ class FamilySchema(Schema):
         """The same with other tables, another family or other rules."""
         parents, children, own = self.tables
         first, second = (replace(t, rules=()) for t in tables or (parents, children))
-        rows = None if self.rows_public is None else self.rows_public // self.weight
         rules = self.rules if rules is None else rules
-        return FamilySchema.of(first, second, family or own, rows, rules)
+        return FamilySchema.of(first, second, family or own, self.number_public, rules)
 
     def with_rules(self, rules: Sequence[Rule]) -> FamilySchema:
         """The same with other rules."""
@@ -415,8 +412,7 @@ class FamilySchema(Schema):
 
     def _document(self) -> toml.Document:
         parents, children, family = self.tables
-        rows = None if self.rows_public is None else self.rows_public // self.weight
-        head: dict[str, Any] = {"version": 2, "rows_public": rows}
+        head: dict[str, Any] = {"version": 2, "rows_public": self.number_public}
         own = {
             field.name: vars(family)[field.name]
             for field in fields(family)
