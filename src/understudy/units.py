@@ -39,7 +39,7 @@ EQUAL = "equal"
 """What a schema file says where the rows of a unit weigh as much as one row, together."""
 
 MOST_EQUAL = 1_000
-_MOST_WEIGHT = 27_720
+MOST_WEIGHT = 27_720
 MOST_ROWS = 1_000_000
 """A bound above this would leave nothing but noise, and is a mistake."""
 
@@ -53,8 +53,8 @@ def weight_of(most: int, *, ordered: bool) -> int:
     least = 1
     for divisor in divisors:
         least = math.lcm(least, divisor)
-        if least > _MOST_WEIGHT:
-            return _MOST_WEIGHT
+        if least > MOST_WEIGHT:
+            return MOST_WEIGHT
     return least
 
 
@@ -63,9 +63,9 @@ class Unit:
     """Whose privacy: one value of `column`, with at most `max_rows` of its rows.
 
     The rows that count are the first `kept` of a unit in the order of
-    md5("{salt}|{c0},{c1},...|{i}|{unit}"): the codes of the row, the how-manieth such row of the unit
-    it is (from 1), and the unit's text. That is a random choice, the same whenever and wherever the
-    rows are counted, fixed by the public `salt` before anything is read, and blind to the order of
+    md5("{salt}|{c0},{c1},...|{i}|{unit}"): the codes of the row, its index among identical rows
+    of the unit (from 1), and the unit's text. That is a random choice, the same whenever and wherever
+    the rows are counted, fixed by the public `salt` before anything is read, and blind to the order of
     rows and to all other units.
     """
 

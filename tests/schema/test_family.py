@@ -229,3 +229,19 @@ def test_rules_that_were_read_from_rows_are_to_be_confirmed():
     drafted = FamilySchema.of(HOUSEHOLDS, PERSONS, replace(FAMILY, order="age"), None, [rule])
     with pytest.raises(UnconfirmedError, match=r"previous\.age"):
         drafted.require_confirmed()
+
+
+@pytest.mark.parametrize(
+    ("most", "changes", "said"),
+    [
+        (1_000, {"order": "age"}, "from 1 to 999"),
+        (1_001, {"order": "age", "min_children": 1}, "from 1 to 1,000"),
+        (167, {}, "from 1 to 166.*an order allows more"),
+    ],
+)
+def test_the_largest_family_is_one_whose_views_can_be_counted(most, changes, said):
+    with pytest.raises(SchemaError, match=said):
+        of(max_children=most, **changes)
+    largest = of(max_children=most - 1, **changes)
+    pairs = most - 1 if changes else (most - 1) * (most - 2)
+    assert largest.weight // pairs >= 1

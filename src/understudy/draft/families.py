@@ -34,7 +34,7 @@ from understudy.draft.draft import columns_of
 from understudy.draft.people import RowsPerUnit, per_unit
 from understudy.draft.rules import proposed
 from understudy.errors import InputError, SchemaError
-from understudy.schema.family import MOST_CHILDREN, Family, FamilySchema
+from understudy.schema.family import Family, FamilySchema, most_children
 from understudy.schema.schema import Schema
 from understudy.source import read, read_table
 
@@ -44,9 +44,11 @@ _BINS = 16
 _SINGLE = 32
 _NEARLY = 0.99
 """Share of families, or rows, of which a fact must hold to be proposed."""
+_LESS = 0.1
+"""How often rows of a parent may differ, as a share of how often any two rows do."""
 _FOUND = 0.9
 """Share of children whose parent must be there."""
-_LARGEST = (*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 75, 100, 150, 200, 300, 500, MOST_CHILDREN)
+_LARGEST = (*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 75, 100, 150, 200, 300, 500)
 _ORDERS = re.compile(
     r"visit|encounter|admission|episode|stay|order|seq|line|wave|round|number|index|nbr|(^|_)n[or](_|$)",
     re.IGNORECASE,
@@ -110,7 +112,7 @@ def draft_split(
 ) -> FamilySchema:
     """A schema of two levels for one flat table in which `key` repeats, to review. NOT PRIVATE.
 
-    Columns that nearly all families have one value in are those of the parents.
+    Columns in which rows of a family hardly ever differ are those of the parents.
     """
     name = table_name(data)
     flat_table = _Table.of(name, data, null_values)
@@ -179,31 +181,37 @@ def _link(tables: Sequence[_Table]) -> tuple[int, str, str]:
 
 
 def _constant(texts: pa.Array, home: NDArray[np.int64]) -> bool:
-    """Whether nearly all families of several rows have one value."""
+    """Whether rows of a family hardly ever differ, and far less often than any two rows.
+
+    So a column in which nearly all rows have one value is not the parent's for that. Nulls say nothing.
+    """
     codes = texts.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    order = np.argsort(home, kind="stable")
-    order = order[home[order] >= 0]
-    same = home[order][1:] == home[order][:-1]
-    changed = same & (codes[order][1:] != codes[order][:-1])
-    several = np.unique(home[order][1:][same])
-    wrong = np.unique(home[order][1:][changed])
-    return wrong.size <= (1 - _NEARLY) * several.size
+    rows = np.flatnonzero((home >= 0) & (codes >= 0))
+    rows = rows[np.argsort(home[rows], kind="stable")]
+    same = home[rows][1:] == home[rows][:-1]
+    shares = np.bincount(codes[rows]) / max(rows.size, 1)
+    by_chance = 1 - float(np.square(shares).sum())
+    if by_chance * same.sum() < numbers.LEAST_HOLDERS:  # too few to tell
+        return False
+    changes = float(np.mean(codes[rows][1:][same] != codes[rows][:-1][same]))
+    return changes <= min(1 - _NEARLY, _LESS * by_chance)
 
 
 def _drafted(
     parents: _Table, key: str, children: _Table, foreign: str, sizes: NDArray[np.int64]
 ) -> FamilySchema:
     """The schema of two tables that belong together in this way."""
-    most = next(k for k in _LARGEST if k == MOST_CHILDREN or np.mean(sizes <= k) >= _NEARLY)
-    order = _order(children, foreign)
+    order, least = _order(children, foreign), int((sizes > 0).all())
+    limit = most_children(least, ordered=order is not None)
+    most = next((k for k in _LARGEST if np.mean(sizes <= k) >= _NEARLY), limit)
     marks = ("key", "parent", "foreign_key", "max_children", "min_children")
     family = Family(
         parents.name,
         key,
         children.name,
         foreign,
-        most,
-        int((sizes > 0).all()),
+        min(most, limit),
+        least,
         order,
         read_from_rows=(*marks, *(["order"] if order else [])),
     )

@@ -28,6 +28,7 @@ without an order, a random choice that depends on the family alone (`Unit`).
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -48,12 +49,12 @@ from understudy.schema import toml
 from understudy.schema.naming import TABLES, Names
 from understudy.schema.schema import Schema
 from understudy.schema.views import POSITIONS, coherent
-from understudy.units import Unit, weight_of
+from understudy.units import MOST_WEIGHT, Unit, weight_of
 
 __all__ = ["SIBLINGS", "Family", "FamilySchema", "Layout", "weight_of"]
 
 SIBLINGS = ("same", "all", "none", "pairs")
-MOST_CHILDREN = 1_000
+_MOST_SIZES = 1_000
 _SIBLINGS_WEIGH = 3.0
 """A pair of siblings, where another pair is one; chosen on generated families (docs/families.md)."""
 
@@ -90,15 +91,19 @@ class Family:
                 raise SchemaError(f"[[table]]: {name} = {text!r} must be a name")
         if self.parent == self.child:
             raise SchemaError(f"[[table]]: both tables are called {self.parent!r}; rename one")
-        if not is_whole(self.max_children, 1, MOST_CHILDREN):
-            raise SchemaError(
-                f"table {self.child!r}: max_children = {self.max_children!r} must be a whole number "
-                f"from 1 to {MOST_CHILDREN:,}: so many children of one {self.parent!r} count"
-            )
         if self.min_children not in (0, 1) or isinstance(self.min_children, bool):
             raise SchemaError(
                 f"table {self.child!r}: min_children = {self.min_children!r} must be 0, or 1 to leave "
                 f"out {self.parent!r} without children"
+            )
+        most = most_children(self.min_children, ordered=self.order is not None)
+        if not is_whole(self.max_children, 1, most):
+            why = "there are 1,000 sizes at most, that without children included"
+            if self.order is None:
+                why = "the weight of a family is divided among its pairs; an order allows more"
+            raise SchemaError(
+                f"table {self.child!r}: max_children = {self.max_children!r} must be a whole number "
+                f"from 1 to {most:,}: so many children of one {self.parent!r} count, and {why}"
             )
         if self.siblings not in SIBLINGS:
             raise SchemaError(
@@ -138,6 +143,13 @@ class Layout:
     def ordered(self) -> bool:
         """Whether the sibling is the child before."""
         return self.pos is not None
+
+
+def most_children(least: int, *, ordered: bool) -> int:
+    """The largest `max_children`: every size is a value, and every view weighs something."""
+    if ordered:
+        return _MOST_SIZES - (least == 0)
+    return (1 + math.isqrt(1 + 4 * MOST_WEIGHT)) // 2  # s(s - 1) <= M
 
 
 @dataclass(frozen=True)
