@@ -36,6 +36,11 @@ def known(release: Release) -> Known:
     Raises:
         InputError: The release has no noisy tables: its method measures none, or it is too old.
     """
+    if release.schema.weight > 1:
+        raise InputError(
+            'estimates are of rows that count one each, and this release has weight = "equal"; use '
+            "answer, which is certified"
+        )
     if not release.tables:
         raise InputError(f"nothing can be estimated or tested: {NO_TABLES}")
 
