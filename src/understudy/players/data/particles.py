@@ -15,6 +15,7 @@ __all__ = ["Particles"]
 State = tuple[tuple[Measured, ...], int]
 
 _LEAST = 20_000
+_FURTHER = 4
 # Records times columns that are held in memory.
 _ENTRIES = 200_000_000
 
@@ -58,7 +59,9 @@ class Particles(DataPlayer[State]):
         """The final fit, with all records."""
         measured, key = state
         size = self.size(problem.rows, len(problem.shape))
-        effort = Effort(size, self.tree_cells, sweeps=self.sweeps)
+        # Records that rules have moved are no longer the tree's: weights have further to go.
+        sweeps = self.sweeps * (_FURTHER if problem.project is not None else 1)
+        effort = Effort(size, self.tree_cells, sweeps=sweeps)
         fitted = self._fit(problem, measured, key, effort)
         assert fitted.model is not None
         return fitted.model
