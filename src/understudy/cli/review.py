@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from understudy.draft.review import Choice, Decision
     from understudy.schema import Schema
 
-__all__ = ["open_decisions", "review", "statements"]
+__all__ = ["count", "open_decisions", "review", "statements"]
 
 _LETTERS = {"public": "a", "replace": "c", "private": "p", "drop": "d"}
 _WORDS = {
@@ -98,7 +98,7 @@ def review(
         shell.say(("✓ ", "green"), f"nothing is open in {schema}. Next")
         shell.say(f"  {command('plan', '--schema', schema, '--epsilon', 1)}")
     elif not listed:
-        shell.say(f"{_count(left)} left in {schema}. To go on:")
+        shell.say(f"{count(left)} left in {schema}. To go on:")
         shell.say(f"  {command('schema', 'review', schema)}")
 
 
@@ -112,7 +112,8 @@ def statements(found: Sequence[Decision]) -> None:
     words.facts([(decision.key, decision.reveals) for decision in found])
 
 
-def _count(found: Sequence[Decision]) -> str:
+def count(found: Sequence[Decision]) -> str:
+    """How many decisions, in words."""
     return f"{len(found)} {'decision' if len(found) == 1 else 'decisions'}"
 
 

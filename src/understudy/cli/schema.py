@@ -323,7 +323,7 @@ def _next_step(path: Path, schema: Schema, source: Source | None = None) -> None
         shell.say(("✓ ", "green"), "ready for a release. Next")
         shell.say(f"  {command('plan', '--schema', path, '--epsilon', 1)}")
         return
-    shell.say((f"Before a release: {len(found)} to decide, the riskiest first", "bold"))
+    shell.say((f"Before a release: {reviewing.count(found)}, the riskiest first", "bold"))
     reviewing.open_decisions(found)
     if source is not None and schema.unit_word == OPEN:
         shell.say(("\nDoes one person have several rows?", "bold"), " In the table:")

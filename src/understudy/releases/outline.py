@@ -222,7 +222,7 @@ class Tradeoff:
 
 
 def _change(now: float, before: float) -> str:
-    return f"{100 * now:.2g} % expected error instead of {100 * before:.2g} %"
+    return f"expected error {100 * now:.2g} instead of {100 * before:.2g} percentage points"
 
 
 def _holders(purpose: Purpose) -> str:

@@ -419,6 +419,11 @@ def _draft(
         chosen = named_method("fem", **parameters)
     if isinstance(schema, FamilySchema):
         chosen = _for_families(chosen, schema, rows_public, options)
+    elif schema.weight > 1 and not isinstance(chosen, MaxEntMethod):
+        raise InputError(
+            f'method = {chosen.name}: with weight = "equal" rows are released by maxent, for '
+            f"marginals; leave the method out"
+        )
     design = design_of(schema, workload, relation, rows_public)
     chosen.require_classes(design)
     chosen.check(design)
@@ -458,7 +463,7 @@ def _rows_public(
     declared: int | None, schema: Schema, relation: Relation, budget: Budget
 ) -> int | None:
     weight = schema.weight
-    rows = declared if declared is not None else schema.rows_public and schema.rows_public // weight
+    rows = declared if declared is not None else schema.number_public
     if rows is None and relation is Relation.REPLACE:
         raise InputError(
             "neighbours = replace makes the number of rows public: declare it with rows_public "

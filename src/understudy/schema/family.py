@@ -49,7 +49,7 @@ from understudy.schema import toml
 from understudy.schema.naming import TABLES, Names
 from understudy.schema.schema import Schema
 from understudy.schema.views import POSITIONS, coherent
-from understudy.units import Unit
+from understudy.units import MOST_WEIGHT, Unit, weight_of
 
 __all__ = ["SIBLINGS", "Family", "FamilySchema", "Layout", "weight_of"]
 
@@ -57,7 +57,6 @@ SIBLINGS = ("same", "all", "none", "pairs")
 _MOST_SIZES = 1_000
 _SIBLINGS_WEIGH = 3.0
 """A pair of siblings, where another pair is one; chosen on generated families (docs/families.md)."""
-_MOST_WEIGHT = 27_720
 
 
 @dataclass(frozen=True)
@@ -150,18 +149,7 @@ def most_children(least: int, *, ordered: bool) -> int:
     """The largest `max_children`: every size is a value, and every view weighs something."""
     if ordered:
         return _MOST_SIZES - (least == 0)
-    return (1 + math.isqrt(1 + 4 * _MOST_WEIGHT)) // 2  # s(s - 1) <= M
-
-
-def weight_of(most: int, *, ordered: bool) -> int:
-    """M: the least weight that can be divided evenly for up to `most` children, or a large one."""
-    divisors = (s if ordered or s == 1 else s * (s - 1) for s in range(1, most + 1))
-    least = 1
-    for divisor in divisors:
-        least = math.lcm(least, divisor)
-        if least > _MOST_WEIGHT:
-            return _MOST_WEIGHT
-    return least
+    return (1 + math.isqrt(1 + 4 * MOST_WEIGHT)) // 2  # s(s - 1) <= M
 
 
 @dataclass(frozen=True)
@@ -325,10 +313,9 @@ class FamilySchema(Schema):
         return self.parents, self.children, self.family
 
     @property
-    def weight(self) -> int:
-        """M: what the views of one family weigh together."""
-        assert self.unit is not None
-        return self.unit.max_rows
+    def number_public(self) -> int | None:
+        """How many parents there are."""
+        return None if self.rows_public is None else self.rows_public // self.weight
 
     @cached_property
     def layout(self) -> Layout:
@@ -379,9 +366,8 @@ class FamilySchema(Schema):
         """The same with other tables, another family or other rules."""
         parents, children, own = self.tables
         first, second = (replace(t, rules=()) for t in tables or (parents, children))
-        rows = None if self.rows_public is None else self.rows_public // self.weight
         rules = self.rules if rules is None else rules
-        return FamilySchema.of(first, second, family or own, rows, rules)
+        return FamilySchema.of(first, second, family or own, self.number_public, rules)
 
     def with_rules(self, rules: Sequence[Rule]) -> FamilySchema:
         """The same with other rules."""
@@ -426,8 +412,7 @@ class FamilySchema(Schema):
 
     def _document(self) -> toml.Document:
         parents, children, family = self.tables
-        rows = None if self.rows_public is None else self.rows_public // self.weight
-        head: dict[str, Any] = {"version": 2, "rows_public": rows}
+        head: dict[str, Any] = {"version": 2, "rows_public": self.number_public}
         own = {
             field.name: vars(family)[field.name]
             for field in fields(family)

@@ -38,7 +38,7 @@ from understudy.constraints.rules import Rules
 from understudy.errors import InputError, SchemaError, UnconfirmedError, WorkError
 from understudy.files import write
 from understudy.schema import toml
-from understudy.units import OPEN, ROW, Unit
+from understudy.units import EQUAL, OPEN, ROW, Unit
 
 __all__ = ["Schema", "nulls_by_column"]
 
@@ -194,11 +194,22 @@ class Schema(Domain):
                 f"unit = {unit.column!r} is a column of type {found[0].kind!r}; what tells people "
                 'apart is never modelled: declare it with type = "identifier"'
             )
+        open_ones = [column.name for column in self.columns if isinstance(column, Undeclared)]
+        if unit.equal and open_ones:
+            raise SchemaError(
+                f'weight = "{EQUAL}": the domain of column {open_ones[0]!r} is to be found privately, '
+                "which counts rows without weights; declare its values, or its bounds and bins"
+            )
 
     @property
     def weight(self) -> int:
-        """What one whom the promise speaks of weighs among the rows: 1, but for families."""
-        return 1
+        """What one whom the promise speaks of weighs among the rows: 1, or M (`units`)."""
+        return 1 if self.unit is None else self.unit.weight
+
+    @property
+    def number_public(self) -> int | None:
+        """How many rows, or of whom the promise speaks where they have weights; None if private."""
+        return self.rows_public
 
     def usual_workload(self) -> Any:
         """What is measured and certified unless somebody says otherwise: all pairs of columns."""
@@ -566,7 +577,8 @@ class Schema(Domain):
         """The tables of its file."""
         head: dict[str, Any] = {"rows_public": self.rows_public, "null_values": self.null_values}
         if self.unit is not None:
-            head |= {"unit": self.unit.column, "max_rows": self.unit.max_rows}
+            head |= {"unit": self.unit.column, "max_rows": self.unit.kept}
+            head |= {"weight": EQUAL if self.unit.equal else None}
             head["unit_salt"] = self.unit.salt or None
         elif self.unit_word:
             head["unit"] = self.unit_word
@@ -634,7 +646,7 @@ def _unit_word(head: Mapping[str, Any]) -> str:
 def _unit(head: Mapping[str, Any]) -> Unit | None:
     """The privacy unit that the head of a file declares."""
     if "unit" not in head or _unit_word(head):
-        for key in ("max_rows", "unit_salt"):
+        for key in ("max_rows", "unit_salt", "weight"):
             if key in head:
                 raise SchemaError(
                     f"{key} = {head[key]!r} says nothing without a unit; name the column that tells "
@@ -647,8 +659,14 @@ def _unit(head: Mapping[str, Any]) -> Unit | None:
             "for instance max_rows = 5; the noise grows with it, rows beyond it are left out. "
             f'unit = "{ROW}" protects single rows'
         )
+    if head.get("weight", EQUAL) != EQUAL:
+        raise SchemaError(
+            f'weight = {head["weight"]!r} must be "{EQUAL}", where all rows of one {head["unit"]} '
+            "weigh as much as one row; leave it out where every row counts one"
+        )
+    make = Unit.sharing if "weight" in head else Unit
     try:
-        return Unit(head["unit"], head["max_rows"], head.get("unit_salt", ""))
+        return make(head["unit"], head["max_rows"], head.get("unit_salt", ""))
     except InputError as error:
         raise SchemaError(str(error)) from None
 

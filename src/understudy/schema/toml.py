@@ -47,7 +47,7 @@ NEWEST = 2
 """The version for two tables, and the newest that is read."""
 
 _HEAD_KEYS = (
-    *("version", "rows_public", "null_values", "unit", "max_rows", "unit_salt"),
+    *("version", "rows_public", "null_values", "unit", "max_rows", "weight", "unit_salt"),
     *("drop_other_columns", "read_from_rows"),
 )
 _FIRST = ("name", "type", "dtype", "nullable")

@@ -177,6 +177,10 @@ class FamilySource:
             )
         if not isinstance(parents, PushedSource) or not isinstance(children, PushedSource):
             raise self._apart()
+        parent, child = (
+            replace(table, drop_other_columns=schema.drop_other_columns)
+            for table in (parent, child)
+        )
         one, first = parents.related(parent, family.key, None)
         other, second = children.related(child, family.foreign_key, family.order)
         if not one.beside(other):
