@@ -94,7 +94,8 @@ def ordered(key: int) -> Case:
     parents, children = Schema((own, *stays.PATIENT_COLUMNS)), (own, order, *stays.VISIT_COLUMNS)
     schema = FamilySchema.of(parents, Schema(children), family, 20_000)
     ordinal = ("age", "severity", "stay")
-    return Case("visits", tables.patients, tables.visits, schema, ordinal, "age falls")
+    rules = (Rule("previous.age <= age"),)
+    return Case("visits", tables.patients, tables.visits, schema, ordinal, "age falls", rules)
 
 
 def _among(table: pa.Table, name: str, most: int = 12) -> Category:
