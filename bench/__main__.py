@@ -29,6 +29,7 @@ WITH_FILES = {
     "tables": "every table of a folder, ours and rivals: errors, forecasts, AUC, CPU, memory (FOLDER)",
     "realtables": "numbers of real tables through whole releases: shape, quantiles, bins (FOLDER)",
     "families": "households and patients: flat, independent children, views ([--diabetes FILE])",
+    "large_families": "a million families: every engine's counts, and a release from Parquet (FOLDER)",
     "graphs": "graphs and their stand-ins: degrees, blocks, clustering (--edges, --nodes)",
 }
 EXPERIMENTS = {

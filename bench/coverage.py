@@ -1,21 +1,25 @@
 """How often intervals of `estimate` hold the truth: whole releases of samples from known populations.
 
-`python -m bench coverage FILE [--adult CSV] [--minutes 60] [--repetitions 200] [--keep FOLDER]`
+`python -m bench coverage FILE --adult CSV --processes 2 --repetitions 200 60 [--minutes 60]`
 `python -m bench coverage FILE --report`
 
 Every repetition draws n rows from a population, releases them with real noise, and asks for each
 statistic with both targets. The truth of a population is computed on all of its rows, of which samples
 are drawn with replacement, so it is exact. A line of JSON is appended to FILE for each release: a run
-that was interrupted goes on, and every combination of population, n and ε gets the same number of
-repetitions, one after the other. `--report` prints the tables of docs/estimate.md from FILE. Releases
-that are kept are read again: with another FILE and `--kept-only`, what was released is judged anew.
+that was interrupted goes on where it was, with any number of processes. All combinations of
+population, n and ε advance together, so that FILE can be reported at any time. The repetitions are
+those of a combination at n = 2,000 and at n = 20,000. `--report` prints the tables of docs/estimate.md
+from FILE. Releases that are kept are read again: with another FILE and `--kept-only`, what was released
+is judged anew. Each release has a ledger of its own in the folder for temporary files: with
+`TMPDIR=/dev/shm` processes do not wait for a disk.
 
 Four populations of 14 columns are generated: a Gaussian copula, latent classes, a Bayesian network with
 skewed tables, and numbers that people round, whose bins are found privately. None was used to choose a
 constant of the estimator. Of latent classes and rounded numbers the number of rows is private.
 `--adult` adds the rows of a CSV file of the UCI's Adult as a fifth. In the generated ones `free_a` and
 `free_b` are independent of everything, and of `e1`, `e2`, `e3` pairs show nothing, but all three
-together a strong dependence (parity).
+together a strong dependence (parity). `triples` is the copula with six of its columns and
+`marginals:3` as its workload, so that a certified marginal holds that dependence.
 
 *Naive* is what people do: the synthetic rows taken as data, with the textbook's interval.
 """
@@ -25,10 +29,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import multiprocessing
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -51,7 +56,7 @@ SIZE = 400_000
 Z = 1.959963984540054
 KINDS = (
     *("share of 1", "share of 2", "share of 3", "mean", "group mean", "difference", "median"),
-    *("correlation", "odds ratio", "ols", "logit", "gini", "parity"),
+    *("correlation", "odds ratio", "ols", "logit", "gini", "parity", "parity in a marginal"),
 )
 
 
@@ -249,8 +254,9 @@ class Population:
     numbers: Mapping[str, Number]
     asked: tuple[Asked, ...]
     free: tuple[tuple[str, str], ...]
-    bound: tuple[str, str]
+    bound: tuple[tuple[str, str], ...]
     rows_public: bool = True
+    workload: str = "marginals:2"
 
     @cached_property
     def schema(self) -> Schema:
@@ -275,6 +281,9 @@ class Population:
         return {name: values[taken] for name, values in self.rows.items()}
 
 
+PARITY = share(
+    "parity", "share(e1 = 'v1' and e2 = 'v1' and e3 = 'v1')", *((f"e{k}", "v1") for k in (1, 2, 3))
+)
 STANDARD = (
     share("share of 1", "share(region = 'v1')", ("region", "v1")),
     share("share of 2", "share(smoker = 'v1' and sex = 'v0')", ("smoker", "v1"), ("sex", "v0")),
@@ -297,9 +306,7 @@ STANDARD = (
     ols("income", "age", "sex", "v0"),
     logit(("insured", "v1"), "age", "smoker", "v0"),
     gini("income"),
-    share(
-        "parity", "share(e1 = 'v1' and e2 = 'v1' and e3 = 'v1')", *((f"e{k}", "v1") for k in (1, 2, 3))
-    ),
+    PARITY,
 )  # fmt: skip
 
 
@@ -334,7 +341,7 @@ def _generated(
     order = ("income", "age", "hours", "region", "education", "sex", "smoker", "insured", "job")
     held = {key: rows[key] for key in order} | _beside(rng)
     public = name not in ("latent", "heaped")
-    return Population(name, held, numbers, STANDARD, FREE, ("smoker", "insured"), public)
+    return Population(name, held, numbers, STANDARD, FREE, (("smoker", "insured"),), public)
 
 
 BINNED = {
@@ -362,6 +369,14 @@ def copula() -> Population:
         "job": _cut(z[:, 8], 0.3, 0.25, 0.2, 0.15, 0.07),
     }
     return _generated("copula", rows, BINNED, 1)
+
+
+def triples() -> Population:
+    """Six columns of the copula, and what three of them show only together in the workload."""
+    whole = copula()
+    rows = {name: whole.rows[name] for name in ("region", "sex", "smoker", "e1", "e2", "e3")}
+    asked = (replace(PARITY, kind="parity in a marginal"),)
+    return Population("triples", rows, {}, asked, (), (), workload="marginals:3")
 
 
 def latent() -> Population:
@@ -480,7 +495,7 @@ def adult(path: Path) -> Population:
         gini("hours-per-week"),
     )  # fmt: skip
     free = tuple(("shuffled", other) for other in ("sex", "age", "income"))
-    return Population("adult", rows, numbers, asked, free, ("income", "sex"))
+    return Population("adult", rows, numbers, asked, free, (("income", "sex"),))
 
 
 # -- runs ----------------------------------------------------------------------------------------
@@ -494,7 +509,7 @@ def made(
         return us.Release.load(folder)
     public = {"rows_public": n} if population.rows_public else {}
     released = us.release(
-        _arrow(table), population.schema, epsilon=epsilon, workload="marginals:2", **public
+        _arrow(table), population.schema, epsilon=epsilon, workload=population.workload, **public
     )
     if folder is not None:
         released.save(folder)
@@ -511,7 +526,7 @@ def judged(population: Population, released: us.Release, table: Data) -> dict[st
     ]
     tests = {
         name: [[released.test_independence(*pair).p_value, _pearson(rows, pair)] for pair in pairs]
-        for name, pairs in (("free", population.free), ("bound", (population.bound,)))
+        for name, pairs in (("free", population.free), ("bound", population.bound))
     }
     return {"numbers": found, "tests": tests}
 
@@ -573,36 +588,51 @@ def _numbers(
 def run(
     file: Path,
     populations: Sequence[Population],
+    repetitions: Sequence[int],
+    until: float,
+    part: tuple[int, int],
     *,
-    minutes: float,
-    repetitions: int,
     keep: Path | None,
     kept_only: bool,
 ) -> None:
-    """Append repetitions to the file, always of the combination that has fewest."""
-    cells = [(p, n, epsilon) for n in ROWS for epsilon in EPSILONS for p in populations]
-    done = Counter((line["population"], line["n"], line["epsilon"]) for line in _lines(file))
-    until = time.monotonic() + 60 * minutes
+    """Append what FILE has not yet, up to a time; `part` is (which, of how many) processes this is."""
+    done = {_key(line) for line in _lines(file)}
+    jobs = [
+        (at / wanted, at, n, epsilon, population)
+        for n, wanted in zip(ROWS, repetitions, strict=True)
+        for epsilon in EPSILONS
+        for population in populations
+        for at in range(wanted)
+    ]
+    jobs.sort(key=lambda job: job[0])
     with open(file, "a", encoding="utf-8") as out:
-        while cells and time.monotonic() < until:
-            cell = min(cells, key=lambda c: done[c[0].name, c[1], c[2]])
-            population, n, epsilon = cell
-            at = done[population.name, n, epsilon]
+        for _, at, n, epsilon, population in jobs[part[0] :: part[1]]:
+            names = {"population": population.name, "n": n, "epsilon": epsilon, "repetition": at}
             folder = None if keep is None else keep / f"{population.name}-{n}-{epsilon}-{at}"
-            if at >= repetitions or (kept_only and not (folder and folder.exists())):
-                cells.remove(cell)
+            if _key(names) in done or (kept_only and not (folder and folder.exists())):
                 continue
-            seed = [20261116, sum(population.name.encode()), n, int(1000 * float(epsilon)), at]
+            if time.monotonic() > until:
+                break
+            seed = [20261117, sum(population.name.encode()), n, int(1000 * float(epsilon)), at]
             table = population.drawn(n, np.random.default_rng(seed))
             began = time.process_time()
             released = made(population, n, epsilon, table, folder)
             taken = time.process_time() - began
-            line = judged(population, released, table)
+            line = names | judged(population, released, table)
             line["seconds"] = [round(taken, 2), round(time.process_time() - began - taken, 2)]
-            names = {"population": population.name, "n": n, "epsilon": epsilon, "repetition": at}
-            out.write(json.dumps(names | line) + "\n")
+            out.write(json.dumps(line) + "\n")  # one write, so that processes do not mix lines
             out.flush()
-            done[population.name, n, epsilon] += 1
+
+
+def mended(file: Path) -> None:
+    """End a last line that was cut, so that the next one is its own."""
+    if file.exists() and not file.read_bytes().endswith(b"\n"):
+        with open(file, "a", encoding="utf-8") as out:
+            out.write("\n")
+
+
+def _key(line: Mapping[str, Any]) -> tuple[str, int, str, int]:
+    return line["population"], line["n"], line["epsilon"], line["repetition"]
 
 
 def _lines(file: Path) -> Iterator[dict[str, Any]]:
@@ -709,7 +739,8 @@ def report(file: Path) -> None:
         "\n| n, ε | tests | false positives | rows as data | power | rows as data |\n|" + "---|" * 6
     )
     for (n, epsilon), shown in sizes.items():
-        held = [line["tests"] for line in lines if (line["n"], line["epsilon"]) == (n, epsilon)]
+        same = [line["tests"] for line in lines if (line["n"], line["epsilon"]) == (n, epsilon)]
+        held = [tests for tests in same if tests["bound"]]
         if held:
             free = [[each[0] < 0.05 for each in tests["free"]] for tests in held]
             naive = np.mean([each[1] < 0.05 for tests in held for each in tests["free"]])
@@ -748,22 +779,39 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("file", type=Path, help="lines of JSON, which are appended to")
     parser.add_argument("--adult", type=Path, help="a CSV file of the UCI's Adult")
     parser.add_argument("--minutes", type=float, default=60.0, help="stop after so long")
-    parser.add_argument("--repetitions", type=int, default=200, help="of every combination")
+    parser.add_argument(
+        "--repetitions",
+        type=int,
+        nargs=len(ROWS),
+        default=(200, 60),
+        help="of every combination with n = 2,000 rows and with 20,000",
+    )
+    parser.add_argument("--processes", type=int, default=1, help="that run beside each other")
     parser.add_argument("--keep", type=Path, help="a folder that releases are kept in")
     parser.add_argument("--kept-only", action="store_true", help="make no new release")
     parser.add_argument("--report", action="store_true", help="print the tables of FILE")
     chosen = parser.parse_args(list(arguments))
     if chosen.report:
         return report(chosen.file)
-    populations = [copula(), latent(), network(), heaped()]
+    populations = [copula(), latent(), network(), heaped(), triples()]
     populations += [adult(chosen.adult)] if chosen.adult else []
     if chosen.keep is not None:
         chosen.keep.mkdir(parents=True, exist_ok=True)
-    return run(
-        chosen.file,
-        populations,
-        minutes=chosen.minutes,
-        repetitions=chosen.repetitions,
-        keep=chosen.keep,
-        kept_only=chosen.kept_only,
-    )
+    mended(chosen.file)
+    until = time.monotonic() + 60 * chosen.minutes
+    forked = multiprocessing.get_context("fork")
+    workers = [
+        forked.Process(
+            target=run,
+            args=(chosen.file, populations, chosen.repetitions, until, (k, chosen.processes)),
+            kwargs={"keep": chosen.keep, "kept_only": chosen.kept_only},
+        )
+        for k in range(chosen.processes)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    failed = [worker.exitcode for worker in workers if worker.exitcode]
+    if failed:
+        raise SystemExit(f"{len(failed)} of {len(workers)} processes failed; run it again to go on")

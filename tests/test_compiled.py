@@ -85,9 +85,9 @@ except PermissionError:
 from understudy.models import _kernels
 from understudy.oracles import _kernel
 from understudy.privacy import _rows
-table = np.zeros(2)
+table = np.zeros((1, 2))
 _kernels.weigh(np.array([0, 1, 0, 1], np.uint16), np.ones(4), table)
-print(*table)
+print(*table[0])
 """
 
 
@@ -161,9 +161,9 @@ WARM = """
 import sys
 import numpy as np
 from understudy.models import _kernels
-table = np.zeros(2)
+table = np.zeros((1, 2))
 _kernels.weigh(np.array([0, 1, 0, 1], np.uint16), np.ones(4), table)
-print(*table, "numba" in sys.modules)
+print(*table[0], "numba" in sys.modules)
 """
 
 

@@ -137,8 +137,15 @@ class Bundle:
             raise ValueError("schema.toml leaves open who is protected")
         if "unit" not in head or (head["unit"] == "row" and "max_rows" not in head):
             return "row"
-        salt = head.get("unit_salt", "")
-        return {"column": head["unit"], "max_rows": head["max_rows"], "salt": salt}
+        most, salt = head["max_rows"], head.get("unit_salt", "")
+        if "weight" not in head:
+            return {"column": head["unit"], "max_rows": most, "salt": salt}
+        if head["weight"] != "equal" or type(most) is not int or not 1 <= most <= 1000:
+            raise ValueError(
+                "schema.toml has weights that are not equal, or of more than 1,000 rows"
+            )
+        shared = {"max_rows": shared_weight(range(1, most + 1)), "salt": salt, "equal": most}
+        return {"column": head["unit"], **shared}
 
     @property
     def group(self) -> int:
@@ -310,7 +317,7 @@ PLAN = [
         {"purpose": "name", "event": ALLOWANCE, "times": "one"},
     )
 ]
-UNIT = {"column": "name", "max_rows": "times", "salt": "salt", "family?": "name"}
+UNIT = {"column": "name", "max_rows": "times", "salt": "salt", "family?": "name", "equal?": "times"}
 KINDS = ("=marginals", "=conjunctions", "=disjunctions", "=parities", "=prefixes", "=halfspaces")
 WORKLOAD = [{"columns": ["name"], "weight": "positive", "kind?": KINDS}]
 METHOD = {"name": "name", "*": "anything"}
@@ -731,10 +738,14 @@ def in_words(promise: dict[str, Any]) -> str:
         one = f"{who} (at most {unit['max_rows']} of its rows count)"
         if "family" in unit:
             one = f"{who} with all its {unit['family']}"
+        elif "equal" in unit:
+            one = f"{who} (at most {unit['equal']} of its rows count, together as one)"
+        if "family" in unit or "equal" in unit:
             n = None if n is None else n // unit["max_rows"]
     change = "replaced by another" if promise["relation"] == "replace" else "added or removed"
     if n is None:
         what = "families" if unit != "row" and "family" in unit else "rows"
+        what = "units" if unit != "row" and "equal" in unit else what
         relation = f"one {one} {change}; the number of {what} is private"
     elif promise["relation"] == "replace" and unit == "row":
         relation = f"one row {change}; the number of rows ({n}) is public"
@@ -1386,7 +1397,7 @@ def design_of(b: Bundle) -> Design:
         queries,
         2 if b.promise["relation"] == "replace" else 1,
         b.promise["rows_public"],
-        b.group if "families" in b.manifest else 1,
+        b.group if "families" in b.manifest or "equal" in b.promise["unit"] else 1,
     )
 
 
@@ -2663,7 +2674,20 @@ def views(found: dict[str, Any]) -> dict[str, Any]:
         table["name"]: [c for c in found["column"] if c["table"] == table["name"]]
         for table in (parent, child)
     }
-    known = {name: [c for c in columns if c["type"] not in ("identifier", "text")]
+    word = "previous" if ordered else "sibling"
+    within: dict[str, Any] = {name: {"rule": []} for name in own}
+    between = []
+    for rule in found.get("rule", []):
+        told = [whose(name, own, word) for name in named(rule["says"])]
+        (first, *others) = {table if column not in FIGURES else "" for table, column in told}
+        if not others and first in own:
+            own_names = iter([column for _, column in told])
+            within[first]["rule"].append({**rule, "says": renamed(rule["says"], own_names)})
+        else:
+            view_names = iter([f"{table}.{column}" for table, column in told])
+            between.append({**rule, "says": renamed(rule["says"], view_names)})
+    known = {name: [c for c in columns if c["type"] not in ("identifier", "text")
+                    and c["name"] not in computed(within[name])]
              for name, columns in own.items()}  # fmt: skip
     names = [column["name"] for column in known[child["name"]]]
     siblings = child.get("siblings", "same")
@@ -2672,6 +2696,8 @@ def views(found: dict[str, Any]) -> dict[str, Any]:
         paired = [second for _, second in child["pairs"]]
     if most < 2:
         paired = []
+    paired = {*paired, *(name.partition(".")[2] for rule in between
+                         for name in named(rule["says"]) if name.startswith(f"{word}."))}  # fmt: skip
     key = f"{parent['name']}.{parent['key']}"
     columns = [{"name": key, "type": "identifier", "dtype": "string", "nullable": False}]
     columns += [{**c, "name": f"{parent['name']}.{c['name']}"} for c in known[parent["name"]]]
@@ -2684,18 +2710,104 @@ def views(found: dict[str, Any]) -> dict[str, Any]:
     if ordered:
         columns.append({"name": f"{child['name']}.position", "type": "category",
                         "values": POSITIONS, "dtype": "string", "nullable": least == 0})  # fmt: skip
-    word = "previous" if ordered else "sibling"
     columns += [{**c, "name": f"{word}.{c['name']}", "nullable": True}
                 for c in known[child["name"]] if c["name"] in paired]  # fmt: skip
-    weight = 1
-    for s in range(1, most + 1):
-        weight = math.lcm(weight, divisor(s, ordered))
-        if weight > MOST_WEIGHT:
-            weight = MOST_WEIGHT
-            break
+    weight = shared_weight(divisor(s, ordered) for s in range(1, most + 1))
     unit = {"column": key, "max_rows": weight, "salt": "", "family": child["name"]}
     head = {**found["understudy"], "family": unit}
-    return {"understudy": head, "column": columns, "tables": (parent, child), "own": own}
+    return {"understudy": head, "column": columns, "tables": (parent, child), "own": own,
+            "within": within, "between": between}  # fmt: skip
+
+
+FIGURES = ("count", "position")
+
+
+def named(says: str) -> list[str]:
+    """The names of columns in a rule, in the order they are written."""
+    words = Condition(says, {}).words
+    return [text for kind, text in words if kind == "name"
+            and text.lower() not in ("implies", "determines")]  # fmt: skip
+
+
+def renamed(says: str, names: Iterator[str]) -> str:
+    """A rule with other names of columns."""
+    text, at = "", 0
+    for match in TOKEN.finditer(says):
+        word = match["name"]
+        if word and word.lower() not in (*KEYWORDS, "implies", "determines"):
+            text += says[at : match.start()] + "`" + next(names).replace("`", "``") + "`"
+            at = match.end()
+    return text + says[at:]
+
+
+def whose(name: str, own: dict[str, list[dict[str, Any]]], word: str) -> tuple[str, str]:
+    """(table, column) that a rule of families names; `word` is the sibling's table."""
+    parent, child = own
+    has = {table: {column["name"] for column in columns} for table, columns in own.items()}
+    has |= {word: has[child]}
+    table, _, column = name.partition(".")
+    if column in has.get(table, ()) or (table == child and column in FIGURES):
+        return table, column
+    (table,) = (table for table in (parent, child) if name in has[table])
+    return table, name
+
+
+def between_problems(
+    schema: dict[str, Any], tables: tuple[pa.Table, pa.Table], home: np.ndarray, sizes: np.ndarray
+) -> Iterator[str]:
+    """Rules between members of a family, for all members that they name, by their values."""
+    parent, child = schema["tables"]
+    known = {column["name"]: column for column in schema["column"]}
+    starts = np.cumsum(sizes) - sizes
+    every = np.arange(home.size)
+    for rule in schema["between"]:
+        names = list(dict.fromkeys(named(rule["says"])))
+        parts = {name.partition(".")[0] for name in names if name != f"{child['name']}.count"}
+        parts.discard(parent["name"])
+        family, one, other = np.arange(sizes.size), None, None
+        if parts == {child["name"]}:
+            family, one = home, every
+        elif parts and "order" in child:
+            one = every[every > starts[home]]
+            family, other = home[one], one - 1
+        elif parts:
+            each = sizes[home] - 1
+            one = np.repeat(every, each)
+            index = np.arange(one.size) - np.repeat(np.cumsum(each) - each, each)
+            other = starts[home[one]] + index
+            other, family = other + (other >= one), home[one]
+        values = {}
+        for name in names:
+            table, _, column = name.partition(".")
+            if name == f"{child['name']}.count":
+                values[name] = pa.array(sizes[family])
+            elif name == f"{child['name']}.position":
+                last = sizes[family] - 1
+                place = one - starts[family]
+                inner = np.where(place == 0, 1, np.where(place == last, 3, 2))
+                values[name] = pa.array(np.array(POSITIONS)[np.where(last == 0, 0, inner)])
+            elif table == parent["name"]:
+                values[name] = tables[0][column].take(pa.array(family))
+            else:
+                values[name] = tables[1][column].take(
+                    pa.array(one if table == child["name"] else other)
+                )
+        rows = pa.table(values)
+        for name in names:
+            if not name.startswith(f"{parent['name']}."):
+                rows = rows.filter(rows[name].is_valid())
+        if broken := rule_broken(rule, {name: known[name] for name in names}, rows):
+            yield f"{broken} members of families break the rule {rule['says']!r}"
+
+
+def shared_weight(divisors: Iterable[int]) -> int:
+    """The least weight that all of them divide, or a large one."""
+    weight = 1
+    for each in divisors:
+        weight = math.lcm(weight, each)
+        if weight > MOST_WEIGHT:
+            return MOST_WEIGHT
+    return weight
 
 
 def divisor(s: int, ordered: bool) -> int:
@@ -2704,7 +2816,12 @@ def divisor(s: int, ordered: bool) -> int:
 
 
 def parents_not_drawn(b: Bundle, rng: np.random.Generator) -> Iterator[str]:
-    """Parents and numbers of children are rows of the model, before children are made for them."""
+    """Parents and numbers of children are rows of the model, before children are made for them.
+
+    Where there are rules, families that cannot keep them are replaced, and nothing is compared.
+    """
+    if b.schema["between"] or any(each["rule"] for each in b.schema["within"].values()):
+        return
     parent, child = b.schema["tables"]
     parents, children = (pq.ParquetFile(b.folder / name).read() for name in FAMILIES)
     codes = dict(
@@ -2744,7 +2861,7 @@ def family_problems(b: Bundle, parents: pa.Table, children: pa.Table) -> Iterato
                 columns.append(column)
         if table is child:
             rows = rows.drop_columns([child["foreign_key"]])
-        yield from table_problems({}, columns, rows)
+        yield from table_problems(b.schema["within"][table["name"]], columns, rows)
     at = {str(key): i for i, key in enumerate(parents[parent["key"]].to_pylist())}
     home = [at.get(str(key), -1) for key in children[child["foreign_key"]].to_pylist()]
     if len(at) != parents.num_rows or -1 in home:
@@ -2758,6 +2875,7 @@ def family_problems(b: Bundle, parents: pa.Table, children: pa.Table) -> Iterato
     ):
         yield f"families have {sizes.min()} to {sizes.max()} children"
         return
+    yield from between_problems(b.schema, (parents, children), np.array(home, np.int64), sizes)
     weight, total = b.schema["understudy"]["family"]["max_rows"], 0
     for s, many in enumerate(np.bincount(sizes)):
         each = divisor(s, "order" in child)
@@ -2793,7 +2911,7 @@ def stated_problems(column: dict[str, Any]) -> Iterator[str]:
 
 TOKEN = re.compile(
     r"""\s+|(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)|(?P<string>'(?:[^']|'')*')"""
-    r"""|(?P<name>"(?:[^"]|"")+"|`(?:[^`]|``)+`|[^\W\d]\w*)|(?P<sign><=|>=|<>|!=|==|[=<>(),+-])"""
+    r"""|(?P<name>"(?:[^"]|"")+"|`(?:[^`]|``)+`|[^\W\d]\w*(?:\.[^\W\d]\w*)*)|(?P<sign><=|>=|<>|!=|==|[=<>(),+-])"""
 )
 Test = Callable[[dict[str, Any]], bool | None]
 
@@ -2879,6 +2997,8 @@ def amount(value: Any, column: dict[str, Any]) -> Fraction | None:
         return None
     if column["type"] == "category" and value == column.get("other"):
         return None
+    if column["type"] == "category" and column.get("ordinal") and isinstance(value, str):
+        return Fraction(column["values"].index(value))  # its place in the declared order
     if dated(column):
         moment = point(value, column)
         return Fraction((moment - datetime.datetime(1970, 1, 1)) // RESOLUTIONS["microsecond"])

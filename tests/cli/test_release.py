@@ -24,7 +24,8 @@ from understudy.privacy import Ledger
 def test_release_tells_the_promise_and_what_comes_next(survey: Path):
     screen = (survey / "screen.txt").read_text()
     release = us.Release.load(survey / "survey.release")
-    assert release.promise in screen
+    assert f"{release.budget}-differential privacy per row" in screen
+    assert "one row added or removed; the number of rows is private" in screen
     assert str(release.certificate) in screen
     assert "--ledger FILE --dataset NAME" in screen
     for command in ("verify", "sample"):
@@ -229,3 +230,63 @@ def test_null_texts_other_columns_and_what_became_other(tmp_path: Path):
     wrong = run("release", tmp_path / "t.csv", *asked, "--out", tmp_path / "q", "--null", "9=X")
     assert wrong.code == 2
     assert "there is no column '9'" in wrong.err
+
+
+@pytest.mark.parametrize("place", ["files", "database"])
+def test_two_tables_are_of_one_place(tmp_path: Path, place: str):
+    tables = {
+        "cli_homes": pa.table({"k": [1, 2, 3], "p": ["a", "b", "a"]}),
+        "cli_people": pa.table({"k": [1, 1, 2, 9], "c": [1, 2, 3, 1]}),
+    }
+    (tmp_path / "s.toml").write_text(TWO)
+    if place == "database":
+        for name, table in tables.items():
+            servers.create(table, name)
+        data = [servers.postgres(), "--table", "cli_homes", "--children", "cli_people"]
+    else:
+        for name, table in tables.items():
+            parquet.write_table(table, tmp_path / f"{name}.parquet")
+        data = [tmp_path / "cli_homes.parquet", "--memory-limit", "200MB"]
+        data += ["--children", tmp_path / "cli_people.parquet"]
+    out = tmp_path / "out"
+    made = run("release", *data, "--schema", tmp_path / "s.toml", "--epsilon", 1, "--out", out)
+    assert made.code == 0, made.err
+    assert (out / "parents.parquet").is_file()
+    refused = run("release", *data[:-1], "nothing", "--schema", tmp_path / "s.toml", "--epsilon", 1,
+                  "--out", tmp_path / "more")  # fmt: skip
+    assert refused.code != 0
+    assert "nothing" in refused.err
+
+
+TWO = """
+[understudy]
+version = 2
+rows_public = 3
+[[table]]
+name = "homes"
+key = "k"
+[[table]]
+name = "people"
+parent = "homes"
+foreign_key = "k"
+max_children = 2
+[[column]]
+table = "homes"
+name = "k"
+type = "identifier"
+[[column]]
+table = "homes"
+name = "p"
+type = "category"
+values = ["a", "b"]
+[[column]]
+table = "people"
+name = "k"
+type = "identifier"
+[[column]]
+table = "people"
+name = "c"
+type = "integer"
+lower = 0
+upper = 3
+"""

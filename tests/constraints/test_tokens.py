@@ -15,6 +15,13 @@ def test_words_values_and_signs():
     ]  # fmt: skip
 
 
+def test_names_may_have_dots_between_words():
+    found = [(t.text, t.start, t.end) for t in tokens("previous.age <= 1.5")]
+    assert found == [("previous.age", 0, 12), ("<=", 13, 15), ("1.5", 16, 19), ("", 19, 19)]
+    with pytest.raises(WorkloadError, match="not expected"):
+        list(tokens("age. <= 3"))
+
+
 def test_an_error_points_at_its_place():
     with pytest.raises(WorkloadError) as caught:
         list(tokens("age ; 3"))

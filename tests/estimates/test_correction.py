@@ -45,8 +45,14 @@ def test_weights_solve_the_normal_equations(rows_sigma):
     whole = np.diag(penalty) + OMEGA**2 * (a.T * q) @ a
     wanted = np.linalg.lstsq(whole, OMEGA**2 * a.T @ (q[:, None] * phi), rcond=None)[0]
     got = found.weights(phi)
-    assert a @ got == pytest.approx(a @ wanted, abs=1e-3)
-    assert found.noise(got) == pytest.approx(np.sqrt(penalty[:-1] @ wanted[:-1] ** 2), rel=1e-2)
+
+    def least(x):
+        return penalty @ x**2 + OMEGA**2 * q @ (phi - a @ x) ** 2
+
+    sampling = q @ phi**2 / ROWS
+    assert np.all(np.abs(least(got) - least(wanted)) <= 0.01 * sampling)
+    assert np.any(least(found.weights(phi, rough=True)) > least(got))
+    assert found.noise(got) == pytest.approx(np.sqrt(penalty[:-1] @ wanted[:-1] ** 2), rel=0.03)
 
 
 def test_the_goal_is_the_mean_in_the_table_where_tables_are_exact():
@@ -77,8 +83,8 @@ def test_what_pairs_cannot_explain():
     parity = np.where((a == 0) ^ (b == 1) ^ (x > 1), 1.0, -1.0)
     phi = np.stack([pair, parity], axis=1)
     got = found.correction(phi, found.weights(phi))
-    assert got.unseen[0] < 1e-3
-    assert got.reliance[0] < 1e-6
+    assert got.unseen[0] < 0.1 * np.sqrt(found.points.spread @ pair**2 / ROWS)
+    assert got.reliance[0] < 1e-4
     assert got.reliance[1] > 0.5
     seen = evidence([*exact(), *exact(3)[-1:]])
     whole = seen.correction(phi, seen.weights(phi))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from understudy.estimates.reduced import cells_of, reduced
+from understudy.estimates.reduced import reduced
 from understudy.models import Measured
 
 SHAPE = (3, 2, 4)
@@ -38,8 +38,6 @@ def test_labels_stay_and_differ():
     assert sorted(table.values.shape for table in found) == [(2, 2), (3, 2)]
     coarse = next(table for table in found if table.values.shape == (2, 2))
     assert coarse.sigma == pytest.approx(0.5**0.5)
-    codes = np.array([0, 1, 2, 2]), np.array([0, 1, 0, 1])
-    assert cells_of(coarse, (0, 1), codes).tolist() == [0, 1, 2, 3]
 
 
 def test_tables_without_the_columns_tell_of_the_rows():

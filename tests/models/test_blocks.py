@@ -37,6 +37,18 @@ def test_cells_within_noise_are_left_as_they_are():
     np.testing.assert_allclose(seen.y.reshape(3, 3), INDEPENDENT + residual, atol=1e-9)
 
 
+def test_a_cell_that_stands_out_does_not_make_its_neighbours_believed():
+    """Every value goes with two of the other column, noise is 2: e is small for those alone."""
+    size, sigma = 20, 2.0
+    held = np.eye(size, dtype=bool) | np.roll(np.eye(size, dtype=bool), 1, axis=1)
+    values = 25.0 * held + np.random.default_rng(1).normal(0, sigma, (size, size))
+    columns = (np.full(size, 50.0),) * 2
+    (seen, *_), _ = blocks_of((size, size), [Measured((0, 1), values, sigma)], columns, ROWS)
+    ratio = seen.ratio.reshape(size, size)
+    assert seen.shows
+    assert 20 * ratio[held].max() < ratio[~held].min()
+
+
 def test_independent_columns_show_nothing_and_dependent_ones_do():
     assert not block(INDEPENDENT, 5.0)[0].shows
     tied = INDEPENDENT + 80 * np.array([[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])

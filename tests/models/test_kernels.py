@@ -141,12 +141,35 @@ def test_balance_converges_to_the_margins_and_keeps_odds():
     np.testing.assert_allclose(odds(found), odds(table), atol=1e-10)
 
 
+@pytest.mark.parametrize("key", range(4))
+def test_hold_meets_the_margins_by_a_shift_for_every_row_and_column(key):
+    """m + ratio·ln(m/base) − y = ν + ρ_i + γ_j: no interaction, but what linear steps leave."""
+    rng = np.random.default_rng(key)
+    base, ratio = 20 + 50 * rng.random((3, 4)), 0.5 + 5 * rng.random((3, 4))
+    y, margins = base + rng.normal(0, 8, base.shape), (base.sum(axis=1), base.sum(axis=0))
+
+    def interaction(meet):
+        flat = (each.reshape(-1) for each in (y, base, ratio))
+        found = solved(*flat, float(base.sum()))[0].reshape(base.shape)
+        meet(found)
+        np.testing.assert_allclose(found.sum(axis=1), margins[0], rtol=1e-9)
+        np.testing.assert_allclose(found.sum(axis=0), margins[1], rtol=1e-9)
+        shift = found + ratio * np.log(found / base) - y
+        return np.abs(
+            shift - shift.mean(axis=0) - (shift - shift.mean(axis=0)).mean(axis=1)[:, None]
+        )
+
+    shifted = interaction(lambda m: kernels.hold(m, ratio, *margins, 200)).max()
+    assert shifted < interaction(lambda m: kernels.balance(m, *margins, 200)).max() / 4
+
+
 def test_weigh_is_bincount():
     rng = np.random.default_rng(2)
     cells, weights = rng.integers(5, size=100).astype(np.uint16), rng.random(100)
-    table = np.full(7, np.nan)
-    kernels.weigh(cells, weights, table)
-    np.testing.assert_allclose(table, np.bincount(cells, weights, 7), rtol=1e-13)
+    for parts in (np.zeros((1, 7)), kernels.parts(7)):
+        kernels.weigh(cells, weights, parts)
+        np.testing.assert_allclose(parts.sum(axis=0), np.bincount(cells, weights, 7), rtol=1e-13)
+    assert kernels.parts(10**6).shape == (1, 10**6)
 
 
 def test_gather_and_scale_are_bincount_and_indexing():
@@ -154,9 +177,9 @@ def test_gather_and_scale_are_bincount_and_indexing():
     one, two = rng.integers(3, size=(2, 100)).astype(np.uint16)
     weights, factors = rng.random(100), rng.random(9)
     along, across = np.arange(0, 9, 3, dtype=np.int32), np.arange(3, dtype=np.int32)
-    cells, table = 3 * one.astype(int) + two, np.full(9, np.nan)
-    kernels.gather(one, along, two, across, weights, table)
-    np.testing.assert_allclose(table, np.bincount(cells, weights, 9), rtol=1e-13)
+    cells, parts = 3 * one.astype(int) + two, kernels.parts(9)
+    kernels.gather(one, along, two, across, weights, parts)
+    np.testing.assert_allclose(parts.sum(axis=0), np.bincount(cells, weights, 9), rtol=1e-13)
     scaled = weights.copy()
     kernels.scale(one, along, two, across, factors, scaled)
     np.testing.assert_allclose(scaled, weights * factors[cells], rtol=1e-15)

@@ -311,7 +311,7 @@ def test_synthetic_sizes_must_be_whole_numbers_of_python(method, size):
     event, _ = covering(Relation.ADD_REMOVE, None)[method]
     log = []
     gate = gate_of(DATA, event, Relation.ADD_REMOVE, None, log=log)
-    with pytest.raises(PrivacyError, match="1 to 2\\^31 synthetic rows"):
+    with pytest.raises(PrivacyError, match="1 to 2\\^38 synthetic rows"):
         gate.ask("slot", CERTIFICATES[method](CLIQUES, tables(SYNTHETIC), size))
     assert not log
 

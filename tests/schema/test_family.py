@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import understudy as us
+from understudy.constraints.rule import Rule
 from understudy.errors import SchemaError, UnconfirmedError
 from understudy.schema import Category, Identifier, Integer, Number, Schema, UndeclaredShape
 from understudy.schema.family import Family, FamilySchema, weight_of
@@ -73,16 +75,19 @@ def test_the_unit_is_the_family():
 def test_the_workload_is_pairs_without_siblings_and_those_declared(siblings, order, sibling):
     schema = of(siblings=siblings, order=order)
     word = "sibling." if order is None else "previous."
-    pairs = schema.usual_workload()
+    weights = {tuple(each["columns"]): each["weight"] for each in schema.usual_workload()}
+    pairs = list(weights)
     free = 4 + (order is not None)
     assert len(pairs) == free * (free - 1) // 2 + sibling
     assert sum(any(name.startswith(word) for name in pair) for pair in pairs) == sibling
+    assert {w for pair, w in weights.items() if not pair[1].startswith(word)} == {1.0}
+    assert all(w > 1 for pair, w in weights.items() if pair[1].startswith(word))
     us.prepare(schema, epsilon=1)  # it is one
 
 
 def test_declared_pairs():
     schema = of(siblings="pairs", pairs=(("age", "sex"),))
-    assert ["persons.age", "sibling.sex"] in schema.usual_workload()
+    assert ["persons.age", "sibling.sex"] in [each["columns"] for each in schema.usual_workload()]
     with pytest.raises(SchemaError, match="agee"):
         of(siblings="pairs", pairs=(("agee", "sex"),))
 
@@ -120,8 +125,9 @@ def test_what_does_not_fit_is_refused(change, said):
 
 
 def test_what_families_do_not_keep_is_refused():
+    found = of(children=Schema((*PERSONS.columns, UndeclaredShape("income", wanted="number"))))
     with pytest.raises(SchemaError, match="income"):
-        of(children=Schema((*PERSONS.columns, UndeclaredShape("income", wanted="number"))))
+        found.require_confirmed()
     with pytest.raises(SchemaError, match="count"):
         of(children=Schema((*PERSONS.columns, Number("count", lower=0, upper=1, bins=2))))
     drafted = Schema(
@@ -145,3 +151,97 @@ def test_a_third_table_says_what_to_do():
         Schema.loads(text)
     with pytest.raises(SchemaError, match="version"):
         Schema.loads(of().dumps().replace("version = 2", "version = 1"))
+
+
+def ruled(*says, **changes):
+    return FamilySchema.of(
+        HOUSEHOLDS, PERSONS, replace(FAMILY, **changes), None, [Rule(each) for each in says]
+    )
+
+
+def test_rules_of_one_table_are_that_tables_and_all_are_of_the_views():
+    schema = ruled("sex = 'F' implies persons.age < 50", "region = 'N' implies age >= 10")
+    assert [rule.says for rule in schema.tables[1].rules] == ["sex = 'F' implies age < 50"]
+    assert not schema.tables[0].rules
+    assert set(schema.between.forbidden()) == {(2, 3), (0, 2)}
+    assert Schema.loads(schema.dumps()) == schema
+    assert ruled("age <= 89").digest() != ruled("age <= 79").digest()
+
+
+def test_a_rule_says_nothing_of_who_is_not_there():
+    schema = ruled("previous.age <= age", order="age")
+    age, before = schema.layout.child[0], schema.layout.sibling[0]
+    table = schema.between.forbidden()[age, before]
+    falls = np.tri(10, k=-1, dtype=np.bool_).T  # rows are of the child, columns of the one before
+    assert (table[:10, :10] == falls).all()
+    assert not table[10].any()
+    assert not table[:, 10].any()
+
+
+def test_what_rules_name_of_siblings_is_modelled():
+    schema = ruled("previous.age <= age", order="age", siblings="none")
+    pairs = [each["columns"] for each in schema.usual_workload()]
+    assert ["persons.age", "previous.age"] in pairs
+    assert schema.layout.sibling[1] is None
+
+
+def test_views_move_to_those_that_keep_the_rules():
+    schema = ruled("sex = 'F' implies age < 50", "region = 'N' implies age >= 10")
+    rng = np.random.default_rng(1)
+    views = [rng.integers(0, size, 2_000) for size in schema.shape]
+    moved = schema.project(views)
+    assert schema.between.broken(views).any()
+    assert not schema.between.broken(moved).any()
+    there = (moved[2] < 10) & (moved[3] < 3)
+    own = [moved[i][there] for i in schema.layout.child]
+    assert all((a == b).all() for a, b in zip(own, schema.tables[1].project(own), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("says", "changes", "said"),
+    [
+        ("age < sibling.age", {}, "contradict"),
+        ("age <= previous.age", {}, "have no order, so write sibling.age"),
+        ("sibling.age <= age", {"order": "age"}, "have an order, so write previous.age"),
+        ("hid = 3", {}, "both tables; write households.hid or persons.hid"),
+        ("agee < 3", {}, "unknown column 'agee'"),
+        ("sibling.sex is not null", {}, "forbids nothing"),
+        ("previous.age <= age", {"order": "age", "max_children": 1}, "max_children = 1"),
+        ("region determines persons.sex", {}, "needs a public mapping"),
+        ("previous.age + 100 <= age", {"order": "age"}, "no row at all"),
+        ("age < 45 implies sibling.sex = 'F'", {}, "edge"),
+    ],
+)
+def test_rules_that_families_cannot_keep_are_refused(says, changes, said):
+    with pytest.raises(SchemaError, match=said):
+        ruled(says, **changes)
+
+
+def test_members_are_compared_with_one_number_of_decimals():
+    exact = Number("dose", lower=0, upper=9, bins=3, decimals=1)
+    parents = Schema((*HOUSEHOLDS.columns, exact))
+    with pytest.raises(SchemaError, match="decimals differ"):
+        FamilySchema.of(parents, PERSONS, FAMILY, None, [Rule("dose <= age")])
+
+
+def test_rules_that_were_read_from_rows_are_to_be_confirmed():
+    rule = Rule("previous.age <= age", read_from_rows=True)
+    drafted = FamilySchema.of(HOUSEHOLDS, PERSONS, replace(FAMILY, order="age"), None, [rule])
+    with pytest.raises(UnconfirmedError, match=r"previous\.age"):
+        drafted.require_confirmed()
+
+
+@pytest.mark.parametrize(
+    ("most", "changes", "said"),
+    [
+        (1_000, {"order": "age"}, "from 1 to 999"),
+        (1_001, {"order": "age", "min_children": 1}, "from 1 to 1,000"),
+        (167, {}, "from 1 to 166.*an order allows more"),
+    ],
+)
+def test_the_largest_family_is_one_whose_views_can_be_counted(most, changes, said):
+    with pytest.raises(SchemaError, match=said):
+        of(max_children=most, **changes)
+    largest = of(max_children=most - 1, **changes)
+    pairs = most - 1 if changes else (most - 1) * (most - 2)
+    assert largest.weight // pairs >= 1

@@ -17,18 +17,41 @@ from understudy.errors import InputError, SourceError, WorkError
 from understudy.privacy.sensitive import reveal
 from understudy.schema import (
     Category,
+    Identifier,
     Integer,
     Number,
     Schema,
+    UndeclaredCategory,
     UndeclaredShape,
 )
 from understudy.source import read, shown
+from understudy.source.values import Holders
+from understudy.units import Unit
 
 
 def test_whole_numbers_beyond_64_bits():
     large = pa.table({"u": pa.array([0, 3, 2**64 - 1, None], pa.uint64())})
     for column in (Integer("u", -2, 5, nullable=True), Integer("u", 1, 10**6, bins=4)):
         same_counts(in_duckdb(large), large, Schema((column,)), [(0,)])
+
+
+def test_units_and_values_that_a_collation_takes_for_one_are_two():
+    """'a' and 'A' as one unit would have rows of the one displace those of the other."""
+    table = pa.table({"who": ["a", "A", "a", "A"], "town": ["x", "X", "x", "x"]})
+    connection = in_duckdb(table)._backend
+    for column in ("who", "town"):
+        connection.raw_sql(f"ALTER TABLE t ALTER {column} TYPE VARCHAR COLLATE NOCASE")
+    collated = read(connection.table("t"))
+    schema = Schema((Identifier("who"), Integer("n", 0, 1)), unit=Unit("who", 1))
+    counted = read(connection.table("t").mutate(n=1).drop("town"))
+    assert reveal(counted.bind(schema).rows()) == 2
+    for unit in (None, Unit("who", 2)):
+        opened = Schema(
+            (Identifier("who"), UndeclaredCategory("town", values="discover")), unit=unit
+        )
+        held, wanted = (Holders(s, opened) for s in (collated, read(table)))
+        one, other = (reveal(h.holders("town")) for h in (held, wanted))
+        assert dict(zip(*one, strict=True)) == dict(zip(*other, strict=True))
 
 
 def test_a_database_is_asked_for_counts_alone(monkeypatch):

@@ -1,6 +1,7 @@
 """The validation's own arithmetic: textbook intervals, coverage, and a run that goes on."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -77,15 +78,25 @@ def test_a_run_goes_on_where_it_was_cut(population, tmp_path, monkeypatch, capsy
         name: population.rows[name] for name in ("region", "smoker", "insured", "free_a", "free_b")
     }
     small = coverage.Population("copula", rows, {}, few, population.free[:1], population.bound)
-    options = {"minutes": 5.0, "keep": tmp_path / "kept", "kept_only": False}
+    kept = {"keep": tmp_path / "kept", "kept_only": False}
     (tmp_path / "kept").mkdir()
-    coverage.run(file, [small], repetitions=1, **options)
+    for part in (1, 0):  # two processes share the work
+        coverage.run(file, [small], (1,), math.inf, (part, 2), **kept)
     once = file.read_text()
-    assert [json.loads(each)["epsilon"] for each in once.splitlines()] == ["1", "2"]
+    assert [json.loads(each)["epsilon"] for each in once.splitlines()] == ["2", "1"]
     file.write_text(once.splitlines()[0] + "\n" + once.splitlines()[1][:50])
-    file.write_text(file.read_text() + "\n")
-    coverage.run(file, [small], repetitions=1, **{**options, "kept_only": True})
+    coverage.mended(file)
+    coverage.run(file, [small], (1,), math.inf, (0, 1), **{**kept, "kept_only": True})
     again = [json.loads(each) for each in file.read_text().splitlines() if each.endswith("}")]
+    assert [each["epsilon"] for each in again] == ["2", "1"]
     assert again[-1]["numbers"] == json.loads(once.splitlines()[1])["numbers"]
     coverage.report(file)
     assert "share of 1" in capsys.readouterr().out
+
+
+def test_in_triples_a_marginal_of_the_workload_holds_the_parity(monkeypatch):
+    monkeypatch.setattr(coverage, "SIZE", 4_000)
+    found = coverage.triples()
+    assert (found.workload, found.free, found.bound) == ("marginals:3", (), ())
+    assert {"e1", "e2", "e3"} <= set(found.rows)
+    assert [each.kind for each in found.asked] == ["parity in a marginal"]

@@ -303,13 +303,13 @@ def _through_text(
 
 def _plain_text_to_floats(texts: pa.Array) -> Read:
     plain = pc.match_substring_regex(texts, PLAIN_NUMBER)
-    digits = pc.utf8_ltrim(pc.if_else(plain, texts, "0"), "+")
+    digits = pc.utf8_ltrim(pc.if_else(plain, texts, texts_of(["0"])[0]), "+")
     return numpy_of(digits.cast(pa.float64())), numpy_of(plain)
 
 
 def _text_to_floats(texts: pa.Array) -> Read:
     plain = pc.match_substring_regex(texts, _FLOAT)
-    digits = pc.utf8_ltrim(pc.if_else(plain, texts, "nan"), "+")
+    digits = pc.utf8_ltrim(pc.if_else(plain, texts, texts_of(["nan"])[0]), "+")
     values = numpy_of(digits.cast(pa.float64())).copy()
     lowered = pc.utf8_ltrim(pc.utf8_lower(texts), "+")
     values[numpy_of(pc.is_in(lowered, texts_of(["inf", "infinity"])))] = np.inf
@@ -319,7 +319,7 @@ def _text_to_floats(texts: pa.Array) -> Read:
 
 def _text_to_integers(texts: pa.Array) -> Read:
     whole = pc.match_substring_regex(texts, _INTEGER)
-    digits = pc.utf8_ltrim(pc.if_else(whole, texts, "0"), "+-").cast(pa.uint64())
+    digits = pc.utf8_ltrim(pc.if_else(whole, texts, texts_of(["0"])[0]), "+-").cast(pa.uint64())
     size = np.minimum(numpy_of(digits), np.uint64(2**63))
     below = np.minimum(size, np.uint64(_INT64.max)).astype(np.int64)
     lowest = np.where(size == 2**63, _INT64.min, -below)

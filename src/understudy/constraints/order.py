@@ -6,6 +6,8 @@ every pair of them does. Pairs of cells that do not are impossible, and the mode
 those where some values keep the rules and others do not, values are drawn again, each from its own
 cell, until they do; what still does not is drawn from the part of its cell that the rules leave.
 
+Categories with an order are compared by their places in it, with others of the same values.
+
 A row says nothing about a column in which it has no number (null, OTHER, a special value). Bounds that
 follow from two rules hold all the same: `a <= b` and `b <= c` make `a <= c`, also where b is null.
 """
@@ -25,6 +27,7 @@ from numpy.typing import NDArray
 from understudy.columns.amounts import Amounts, Linear, amounts, points_of
 from understudy.columns.base import Modelled
 from understudy.columns.binned import Binned
+from understudy.columns.category import Category
 from understudy.errors import SchemaError
 
 __all__ = ["Bound", "Edge", "Order", "bound", "closed", "ordered"]
@@ -67,11 +70,13 @@ def bound(left: Linear, op: str, right: Linear, columns: Mapping[str, Modelled])
     one, two = (_require_numbers(columns[name]) for name in (x, y))
     if one.unit != two.unit:
         raise SchemaError(f"{x!r} and {y!r} are not of one kind, and have no order")
+    if difference.constant and amounts(columns[x]) is None:
+        raise SchemaError(f"{x!r} holds no numbers, and a constant cannot be added to it")
     return Bound(x, y, -difference.constant, op in ("<", ">"))
 
 
 def _require_numbers(column: Modelled) -> Amounts:
-    known = amounts(column)
+    known = _known(column)
     if known is None:
         raise SchemaError(f"column {column.name!r} is no number, and has no order to compare by")
     if known.decimals is None and column.dtype not in ("float64", "string", "large_string"):
@@ -193,6 +198,11 @@ class Order:
         """The columns."""
         return tuple(column.name for column in self.columns)
 
+    @property
+    def amounts(self) -> tuple[Amounts, ...]:
+        """The numbers, or places, that each column is compared by."""
+        return tuple(map(_amounts, self.columns))
+
     def impossible(self, each: Edge) -> Mask:
         """Pairs of codes of `each.x` and `each.y` in which no values keep the edge."""
         x, y = (self.columns[self.names.index(name)] for name in (each.x, each.y))
@@ -203,7 +213,7 @@ class Order:
 
     def broken(self, table: Mapping[str, Any]) -> Mask:
         """Which rows break an edge, by their values."""
-        return self._off(*self._read(table))
+        return self._off(*self.read(table))
 
     def mended(
         self, arrays: Mapping[str, pa.Array], rng: np.random.Generator, rows: Mask | None = None
@@ -212,7 +222,7 @@ class Order:
 
         Codes stay as they are. `rows` are those that the edges hold in, by default all.
         """
-        found, there = self._read(arrays)
+        found, there = self.read(arrays)
         bad = self._off(found, there)
         at = np.flatnonzero(bad if rows is None else bad & rows)
         if not at.size:
@@ -235,12 +245,12 @@ class Order:
             if not left.size:
                 break
         here = {name: held[name][left] for name in self.names}
-        ends = {c.name: self._cells(c, codes[c.name][left], here[c.name]) for c in self.columns}
+        ends = {c.name: self.cells(c, codes[c.name][left], here[c.name]) for c in self.columns}
         last = self._within(ends, {name: now[name][left] for name in self.names}, here, rng)
         for name, points in last.items():
             now[name][left] = points
         return {
-            c.name: self._patched(c, arrays[c.name], at[held[c.name]], now[c.name][held[c.name]])
+            c.name: self.patched(c, arrays[c.name], at[held[c.name]], now[c.name][held[c.name]])
             for c in self.columns
         }
 
@@ -264,16 +274,18 @@ class Order:
         known = _amounts(column)
         return self._keys(column, known.lows), self._keys(column, known.highs)
 
-    def _cells(self, column: Modelled, codes: Any, there: Mask) -> tuple[Points, Points]:
+    def cells(self, column: Modelled, codes: Any, there: Mask) -> tuple[Points, Points]:
+        """The ends of the cells of some codes; of any cell where there is nothing to compare."""
         at = np.where(there, codes, 0).astype(np.intp)
         low, high = self._ends(column)
         return low[at], high[at]
 
-    def _read(self, table: Mapping[str, Any]) -> tuple[dict[str, Points], dict[str, Mask]]:
+    def read(self, table: Mapping[str, Any]) -> tuple[dict[str, Points], dict[str, Mask]]:
+        """What the values of every column are compared by, and which have something to compare."""
         found: dict[str, Points] = {}
         there: dict[str, Mask] = {}
         for column in self.columns:
-            points, there[column.name] = points_of(column, table[column.name])
+            points, there[column.name] = _points_of(column, table[column.name])
             found[column.name] = self._keys(column, points)
         return found, there
 
@@ -317,10 +329,10 @@ class Order:
                     least = done.get(each.x, ends[each.x][0]) - each.most
                     low = np.where(there[each.x], np.maximum(low, least), low)
             inside = (low <= now[name]) & (now[name] <= high) | ~there[name]
-            done[name] = np.where(inside, now[name], self._between(column, low, high, rng))
+            done[name] = np.where(inside, now[name], self.between(column, low, high, rng))
         return done
 
-    def _between(
+    def between(
         self, column: Modelled, low: Points, high: Points, rng: np.random.Generator
     ) -> Points:
         """Points of the column's own, uniform from `low` to `high`, where there are some."""
@@ -342,7 +354,7 @@ class Order:
             drawn[hit] = rng.integers(first[hit], np.maximum(first, last)[hit], endpoint=True)
         return self._keys(column, drawn)
 
-    def _patched(self, column: Modelled, array: pa.Array, rows: Any, found: Points) -> pa.Array:
+    def patched(self, column: Modelled, array: pa.Array, rows: Any, found: Points) -> pa.Array:
         """The array with points written into some rows."""
         if not isinstance(column, Binned) or not len(rows):
             return array
@@ -352,7 +364,23 @@ class Order:
         return pa.concat_arrays([array, more]).take(pa.array(index))
 
 
+def _known(column: Modelled) -> Amounts | None:
+    """What a column is compared by: numbers, or places in a declared order of values."""
+    if isinstance(column, Category) and column.ordinal and amounts(column) is None:
+        places = np.arange(len(column.values))
+        return Amounts(places, places, 0, f"places among {column.values!r}")
+    return amounts(column)
+
+
+def _points_of(column: Modelled, array: Any) -> tuple[NDArray[Any], Mask]:
+    if amounts(column) is not None:
+        return points_of(column, array)
+    codes, known = column.encode(array), _amounts(column)
+    there = codes < len(known)
+    return np.where(there, codes, 0).astype(np.int64), there
+
+
 def _amounts(column: Modelled) -> Amounts:
-    known = amounts(column)
+    known = _known(column)
     assert known is not None
     return known

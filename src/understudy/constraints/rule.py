@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
 from understudy.columns.amounts import Linear
 from understudy.columns.base import require_known
 from understudy.columns.numeric import exact_number
-from understudy.constraints.tokens import NAMES, Token, tokens
+from understudy.constraints.tokens import KEYWORDS, NAMES, Token, tokens
 from understudy.errors import SchemaError, WorkloadError
 
 __all__ = ["Comparison", "Condition", "Dependency", "Form", "Formula", "Rule"]
@@ -116,6 +117,28 @@ class Rule:
         return {token.text for token in self._tokens if token.kind in NAMES}
 
     @property
+    def columns(self) -> list[str]:
+        """The names of columns, in the order they are written."""
+        return [token.text for token in self._named]
+
+    def renamed(self, name: Callable[[str], str]) -> Rule:
+        """The same rule about columns of other names."""
+        text, at = "", 0
+        for token in self._named:
+            text += self.says[at : token.start] + _quoted(name(token.text))
+            at = token.end
+        return replace(self, says=text + self.says[at:])
+
+    @property
+    def _named(self) -> list[Token]:
+        joints = ("implies", "determines")
+        return [
+            token
+            for token in self._tokens
+            if token.kind in NAMES and not any(_is(token, joint) for joint in joints)
+        ]
+
+    @property
     def target(self) -> str | None:
         """The column that is computed by it, if one is."""
         form = self.form
@@ -183,6 +206,12 @@ class Rule:
         if self.default is not None and not self.derives:
             raise self.refuse("default is for a column that is computed; add derived = true")
         return Dependency(source, target)
+
+
+def _quoted(name: str) -> str:
+    """A name as it is written in a rule."""
+    plain = re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", name) and name.lower() not in KEYWORDS
+    return name if plain else "`" + name.replace("`", "``") + "`"
 
 
 def _plain(value: Any) -> str:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -217,10 +217,18 @@ def _require_small(rule: Rule, clique: Clique, schema: Domain) -> None:
 
 
 class Rules:
-    """All rules of a schema, in codes. Rules that share columns are kept together."""
+    """All rules of a schema, in codes. Rules that share columns are kept together.
 
-    def __init__(self, rules: Sequence[Rule], schema: Domain) -> None:
+    `optional` names columns that are null where the one they describe is not there; a rule asks nothing
+    of a row in which one that it names is null.
+    """
+
+    def __init__(self, rules: Sequence[Rule], schema: Domain, optional: Iterable[str] = ()) -> None:
         self._shape = schema.shape
+        names = set(optional)
+        self._optional = {
+            i for i, c in enumerate(schema.modelled) if c.name in names and c.nullable
+        }
         self._names = [column.name for column in schema.modelled]
         # How many codes of a column, the first ones, have an order.
         self._line = [c.size - c.apart if c.ordered else 0 for c in schema.modelled]
@@ -235,6 +243,9 @@ class Rules:
             except WorkloadError as error:
                 raise rule.refuse(str(error)) from None
         self._compare(compared, schema)
+        if self._optional:
+            self._bound = [self._freed(bound) for bound in self._bound]
+            self._checks = [(rule, self._asked(rule, broken)) for rule, broken in self._checks]
         self._known: list[dict[tuple[int, ...], tuple[int, ...]]] = [{} for _ in self._parts]
         for part in self._parts:
             self._require_possible(part)
@@ -286,8 +297,55 @@ class Rules:
             for rule, each in part:
                 self._checks.append((rule, _disorder(ordered([each], columns), when)))
 
+    def _freed(self, bound: _Bound) -> _Bound:
+        """The rule without cells in which an optional column is null."""
+        there = self._there(bound.clique)
+        forbidden = bound.forbidden & there
+        if bound.forbidden.any() and not forbidden.any():
+            raise bound.rule.refuse(
+                "it forbids nothing: where what it names is not there, or null, it does not apply"
+            )
+        condition = None if bound.condition is None else bound.condition & there
+        return replace(bound, forbidden=forbidden, condition=condition)
+
+    def _there(self, clique: Clique) -> Mask:
+        """The cells in which no optional column is null."""
+        shape = [self._shape[i] for i in clique]
+        there = np.ones(shape, np.bool_)
+        for axis, i in enumerate(clique):
+            if i in self._optional:  # null is the last code
+                there[(slice(None),) * axis + (-1,)] = False
+        return there
+
+    def _asked(self, rule: Rule, broken: Check) -> Check:
+        names = [self._names[i] for i in self._optional if self._names[i] in rule.words]
+
+        def asked(table: pa.Table) -> Mask:
+            found = broken(table)
+            for name in names:
+                found = found & table.column(name).is_valid().to_numpy()
+            return found
+
+        return asked
+
     def __bool__(self) -> bool:
         return bool(self._bound)
+
+    def forbidden(self) -> dict[Clique, Mask]:
+        """Tables of codes, True where no row may be."""
+        found: dict[Clique, Mask] = {}
+        for bound in self._bound:
+            known = found.get(bound.clique)
+            found[bound.clique] = bound.forbidden if known is None else known | bound.forbidden
+        return found
+
+    @property
+    def orders(self) -> list[tuple[Order, tuple[Clique, Mask] | None]]:
+        """Columns that are compared, and the table of codes in which they are, if not in all."""
+        return [
+            (order, None if b is None or b.condition is None else (b.clique, b.condition))
+            for order, b in self._orders
+        ]
 
     @property
     def columns(self) -> set[str]:
@@ -461,7 +519,7 @@ class Rules:
             self._nearest(self._parts.index(part), np.zeros((1, len(columns)), np.int64))
             return
         grid = dict(zip(columns, np.ix_(*map(np.arange, shape)), strict=True))
-        legal = ~_broken(rules, grid, shape)
+        legal = ~_broken(rules, grid, shape) & self._there(columns)
         if not legal.any():
             raise self._contradiction(rules)
         for rule in rules:

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from understudy.errors import WorkloadError, cut
 
-__all__ = ["NAMES", "Token", "fail", "tokens"]
+__all__ = ["KEYWORDS", "NAMES", "Token", "fail", "tokens"]
 
 NAMES = ("word", "quoted")
 """The kinds of tokens that can name a column."""
@@ -19,22 +19,23 @@ _TOKEN = re.compile(
   | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
   | (?P<string>'(?:[^']|'')*')
   | (?P<quoted>"(?:[^"]|"")+"|`(?:[^`]|``)+`)
-  | (?P<word>[^\W\d]\w*)
+  | (?P<word>[^\W\d]\w*(?:\.[^\W\d]\w*)*)
   | (?P<op><=|>=|<>|!=|==|=|<|>)
   | (?P<mark>[(),+-])
     """,
     re.VERBOSE,
 )
-_KEYWORDS = {"and", "or", "not", "in", "between", "is", "null", "true", "false"}
+KEYWORDS = {"and", "or", "not", "in", "between", "is", "null", "true", "false"}
 
 
 @dataclass(frozen=True)
 class Token:
-    """A word, value or sign, and where it starts."""
+    """A word, value or sign, where it starts, and where it ends."""
 
     kind: str  # number, string, quoted, word, keyword, op, mark, end
     text: str  # keywords in lower case, quotes taken off
     start: int
+    end: int
 
 
 def tokens(text: str) -> Iterator[Token]:
@@ -47,16 +48,16 @@ def tokens(text: str) -> Iterator[Token]:
                 fail(text, at, f"the quote {text[at]} is never closed")
             fail(text, at, f"the character {text[at]!r} is not expected")
         kind, found = str(match.lastgroup), match.group()
-        if kind == "word" and found.lower() in _KEYWORDS:
+        if kind == "word" and found.lower() in KEYWORDS:
             kind, found = "keyword", found.lower()
         elif kind in ("string", "quoted"):
             found = found[1:-1].replace(found[0] * 2, found[0])
         elif kind == "op":
             found = {"==": "=", "<>": "!="}.get(found, found)
         if kind != "space":
-            yield Token(kind, found, at)
+            yield Token(kind, found, at, match.end())
         at = match.end()
-    yield Token("end", "", len(text))
+    yield Token("end", "", len(text), len(text))
 
 
 def fail(text: str, at: int, problem: str) -> NoReturn:

@@ -17,17 +17,16 @@ Any λ is valid: the noise and the residual that are reported are those of the �
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.estimates.points import Points
-from understudy.estimates.reduced import Reduced, cells_of
+from understudy.estimates.reduced import Reduced
+from understudy.estimates.ridge import Feature, Ridge
 
 __all__ = ["OMEGA", "OMEGA_REST", "Correction", "Evidence", "tilted"]
 
@@ -41,9 +40,11 @@ OMEGA_REST = 0.03
 tables it is small; where it is not, the interval does not hold, and `reliance` tells how much rests on
 it. Frozen before it was validated."""
 
-_WORK = 250_000_000
-_STEPS = 40
-_EXACT = 1e-4
+_NEAR = 0.1
+"""How near λ is to the best: noise and what is left together have a variance that is larger than the
+least by 0.01 of that of sampling."""
+_ROUGH = 0.5
+"""The same for λ that only show where to go."""
 
 Floats = NDArray[np.float64]
 
@@ -79,47 +80,47 @@ class Evidence:
     rows_sigma: float = 0.0
 
     @cached_property
-    def _matrix(self) -> Any:
-        """One row for each point, one column for each cell of each table; the last one for all rows."""
-        columns, codes = self.points.columns, self.points.codes
-        held = [cells_of(table, columns, codes) for table in self._used]
-        return _indicators([*held, np.zeros(len(self.points), np.int64)], self._sizes)
-
-    @cached_property
-    def _across(self) -> Any:
-        return self._matrix.T.tocsr()
-
-    @cached_property
     def _used(self) -> tuple[Reduced, ...]:
         return tuple(table for table in self.tables if table.clique)
 
     @cached_property
-    def _sizes(self) -> list[int]:
-        return [*(table.values.size for table in self._used), 1]
-
-    @cached_property
-    def _penalty(self) -> Floats:
-        """(σ/n)² of every cell."""
+    def _ridge(self) -> Ridge:
+        """Of every table, with the penalty (σ/n)² of a cell; the last one is that of all rows."""
+        columns, codes = self.points.columns, self.points.codes
+        features: dict[tuple[int, bytes], int] = {}
+        held = [Feature(np.zeros(len(self.points), np.int64), 1)]
+        told: list[tuple[int, ...]] = []
+        for table in self._used:
+            own: list[int] = []
+            for i, labels, size in zip(table.clique, table.labels, table.values.shape, strict=True):
+                key = i, labels.tobytes()
+                if key not in features:
+                    features[key] = len(held)
+                    held.append(Feature(labels[codes[columns.index(i)]], size))
+                own.append(features[key])
+            told.append(tuple(own))
         sigmas = [*(table.sigma for table in self._used), self.rows_sigma]
-        return np.repeat((np.array(sigmas) / self.rows) ** 2, self._sizes)
+        penalties = tuple((sigma / self.rows) ** 2 for sigma in sigmas)
+        return Ridge(tuple(held), (*told, (0,)), penalties, OMEGA**2 * self.points.spread)
 
     @cached_property
     def _gap(self) -> Floats:
         """y/n − A·m; none for the number of rows, which the model has been given."""
         held = [table.values.reshape(-1) / self.rows for table in self._used]
-        expected = self._matrix.T @ self.points.shares
+        expected = self._ridge.matrix.T @ self.points.shares
         return np.concatenate([*held, expected[-1:]]) - expected
 
-    def affordable(self, functions: int) -> int:
-        """How many steps of conjugate gradients fit about a second."""
-        entries = self._matrix.nnz * functions
-        return int(np.clip(_WORK / entries, 40, 4_000))
+    def weights(
+        self, influence: Floats, start: Floats | None = None, rough: bool = False
+    ) -> Floats:
+        """λ, one column for each influence function; `start` is near it."""
+        near = (_ROUGH if rough else _NEAR) * self._sampling(influence)
+        return self._ridge.solved(influence, near, start)
 
-    def weights(self, influence: Floats, steps: int = 4_000, start: Floats | None = None) -> Floats:
-        """λ, one column for each influence function."""
-        both = self._matrix, self._across
-        weighed = OMEGA**2 * self.points.spread
-        return _least_squares(both, weighed, influence, self._penalty, steps, start)
+    def _sampling(self, influence: Floats) -> Floats:
+        """The deviation that rows being a sample gives each mean."""
+        spread = self.points.spread
+        return np.sqrt((spread @ influence**2) / self.rows)
 
     def goal(self, influence: Floats, weights: Floats) -> Floats:
         """What the mean of each influence function should be."""
@@ -127,14 +128,16 @@ class Evidence:
 
     def noise(self, weights: Floats) -> Floats:
         """The deviation of the goal by the noise of tables."""
-        return np.sqrt(self._penalty[:-1] @ weights[:-1] ** 2)
+        return np.sqrt(self._ridge.penalty[:-1] @ weights[:-1] ** 2)
 
     def correction(self, influence: Floats, weights: Floats) -> Correction:
         """Everything about the goal."""
         spread = self.points.spread
-        residual = influence - self._matrix @ weights
+        residual = influence - self._ridge.matrix @ weights
         residual -= spread @ residual
-        rest = self._beyond_pairs(residual)
+        # As near as can be seen beside sampling, or beside the bound on the residual itself.
+        near = np.hypot(0.1 * self._sampling(influence), 0.0075 * np.sqrt(spread @ residual**2))
+        rest = self._beyond_pairs(residual, near)
         variance = spread @ influence**2 - (spread @ influence) ** 2
         unseen = spread @ rest**2
         share = np.divide(unseen, variance, out=np.zeros(len(unseen)), where=variance > 0)
@@ -148,71 +151,15 @@ class Evidence:
             rest,
         )
 
-    def _beyond_pairs(self, residual: Floats) -> Floats:
+    def _beyond_pairs(self, residual: Floats, near: Floats) -> Floats:
         """What functions of pairs of columns cannot explain, by least squares."""
         points = self.points
         if len(points.columns) <= 2:
             return np.zeros(residual.shape)
-        sizes = [int(codes.max()) + 1 for codes in points.codes]
-        pairs = list(combinations(range(len(sizes)), 2))
-        held = [points.codes[i] * sizes[j] + points.codes[j] for i, j in pairs]
-        matrix = _indicators(held, [sizes[i] * sizes[j] for i, j in pairs])
-        tiny = np.full(matrix.shape[1], 1e-9)
-        both = matrix, matrix.T.tocsr()
-        return residual - matrix @ _least_squares(both, points.spread, residual, tiny, _STEPS)
-
-
-def _indicators(held: Sequence[NDArray[np.int64]], sizes: Sequence[int]) -> Any:
-    """A sparse matrix with a one in every row for each of `held`, whose cells follow each other."""
-    from scipy import sparse
-
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    columns = np.stack([cells + start for cells, start in zip(held, starts, strict=False)], axis=1)
-    many, each = columns.shape
-    ends = np.arange(0, many * each + 1, each)
-    return sparse.csr_array(
-        (np.ones(many * each), columns.reshape(-1), ends), shape=(many, int(starts[-1]))
-    )
-
-
-def _least_squares(
-    both: tuple[Any, Any],
-    weights: Floats,
-    target: Floats,
-    penalty: Floats,
-    steps: int,
-    start: Floats | None = None,
-) -> Floats:
-    """argmin Σ penalty·x² + Σ weights·(target − A·x)², each column by conjugate gradients.
-
-    `both` are A and its transpose.
-    """
-    matrix, across = both
-    weighed = weights[:, None]
-
-    def applied(x: Floats) -> Floats:
-        return penalty[:, None] * x + across @ (weighed * (matrix @ x))
-
-    scale = 1 / np.maximum(penalty + across @ weights, 1e-300)[:, None]
-    wanted = across @ (weighed * target)
-    x = np.zeros(wanted.shape) if start is None else start.copy()
-    left = wanted - applied(x)
-    eased = scale * left
-    along, size = eased.copy(), np.sum(left * eased, axis=0)
-    enough = _EXACT**2 * np.maximum(np.sum(wanted * scale * wanted, axis=0), 1e-300)
-    for _ in range(steps):
-        if np.all(size <= enough):
-            break
-        moved = applied(along)
-        curve = np.sum(along * moved, axis=0)
-        step = np.divide(size, curve, out=np.zeros(len(size)), where=curve > 0)
-        x += step * along
-        left -= step * moved
-        eased = scale * left
-        before, size = size, np.sum(left * eased, axis=0)
-        grow = np.divide(size, before, out=np.zeros(len(size)), where=before > 0)
-        along = eased + grow * along
-    return x
+        pairs = tuple(combinations(range(len(points.columns)), 2))
+        features = tuple(Feature(codes, int(codes.max()) + 1) for codes in points.codes)
+        ridge = Ridge(features, pairs, (1e-8,) * len(pairs), points.spread)
+        return residual - ridge.matrix @ ridge.solved(residual, near)
 
 
 def tilted(shares: Floats, influence: Floats, goal: Floats, tolerance: Floats) -> Floats | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from understudy._types import Clique
 from understudy.models import Measured
 
-__all__ = ["Reduced", "cells_of", "column_noise", "reduced"]
+__all__ = ["Reduced", "column_noise", "reduced"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +65,3 @@ def column_noise(tables: Sequence[Reduced], column: int, size: int) -> float:
     """The noise of the rows of one value of a column; infinite where no table tells each apart."""
     found = [t.sigma for t in tables if t.clique == (column,) and t.values.size == size]
     return min(found, default=math.inf)
-
-
-def cells_of(
-    table: Reduced, columns: Clique, codes: Sequence[NDArray[np.int64]]
-) -> NDArray[np.int64]:
-    """The cell of a table that each record lies in; `codes` are those of `columns`."""
-    cells = np.zeros(len(codes[0]) if codes else 0, np.int64)
-    for i, labels, size in zip(table.clique, table.labels, table.values.shape, strict=True):
-        cells = cells * size + labels[codes[columns.index(i)]]
-    return cells

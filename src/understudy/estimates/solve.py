@@ -51,12 +51,12 @@ CLEAR = 2.0
 MOST_NOISE = 1.0
 """The noise of all values of a column together, in its rows, up to which a statistic that is not linear
 in their shares is estimated: beyond, what its influence function leaves out is no longer small."""
-MOST_STEPS = 200
 UNSEEN = (
     "it rests on what three or more columns show only together, which was never measured; a release "
     "whose certified workload has a marginal of these columns would bound it"
 )
-_SETTLED = 0.03
+_SETTLED = 0.2
+"""How near the rounds come, in deviations; what is left is added."""
 
 Floats = NDArray[np.float64]
 
@@ -166,16 +166,13 @@ class _Run:
     def settled(self) -> _Settled:
         """The rounds. What is linear needs one, and no weights."""
         evidence, weights = self.evidence, self.points.shares
-        lambdas, left, turn = None, None, 0
+        lambdas, turn = None, 0
         while True:
             fitted = self.statistic.fit(self.frame, weights)
             every = fitted.influence(self.frame)
             influence = every[:, : fitted.values.size]
             # Later rounds change φ little and begin with the λ of the one before.
-            left = evidence.affordable(every.shape[1]) if left is None else left
-            steps = min(left // 2, MOST_STEPS)
-            left -= steps
-            lambdas = evidence.weights(every, steps, lambdas)
+            lambdas = evidence.weights(every, lambdas, rough=True)
             goals, many = evidence.goal(every, lambdas), fitted.values.size
             own = np.sqrt(weights @ every**2 / self.known.rows)
             nears = _SETTLED * (np.hypot(evidence.noise(lambdas), own) + 1e-9)
@@ -189,7 +186,8 @@ class _Run:
                 used = slice(many if self.statistic.follows else None)
                 moved = tilted(weights, every[:, used], goals[used], nears[used] / 2)
             if moved is None:
-                reached = reached or bool(np.all(np.abs(goal) <= 10 * near))
+                reached = reached or bool(np.all(np.abs(goal) <= 2 * near))
+                lambdas = evidence.weights(every, lambdas)
                 correction = evidence.correction(every, lambdas)
                 return _Settled(weights, fitted, influence, correction, reached)
             weights, turn = moved, turn + 1
@@ -236,9 +234,7 @@ class _Run:
         """One number that was fitted, and what is known of its error."""
         settled, known, correction = self.settled, self.known, self.settled.correction
         reliance = float(correction.reliance[k])
-        value = float(settled.fitted.values[k])
-        if self.statistic.linear:
-            value += float(correction.goal[k])
+        value = float(settled.fitted.values[k]) + float(correction.goal[k])
         one, noisy, bias = (float(each[k]) for each in self._inside)
         own = float(settled.weights @ settled.influence[:, k] ** 2)
         sampling, inside = 0.0, sqrt(noisy + one / known.rows)

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from understudy.compiled import kernel
 
@@ -16,6 +17,8 @@ __all__ = [
     "draw",
     "gather",
     "gibbs",
+    "hold",
+    "parts",
     "scale",
     "solve",
     "swap",
@@ -23,8 +26,14 @@ __all__ = [
     "weigh",
 ]
 
+_TURNS, _LARGE = 4, 100_000
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _TILT = 60.0
+
+
+def parts(cells: int) -> NDArray[np.float64]:
+    """Empty parts of a table for `weigh` and `gather`: several, unless it is large."""
+    return np.zeros((_TURNS if cells < _LARGE else 1, cells))
 
 
 @kernel
@@ -110,12 +119,48 @@ def balance(m: Any, rows: Any, columns: Any, times: int) -> None:
 
 
 @kernel
-def weigh(cells: Any, weights: Any, table: Any) -> None:
-    """table[c] = Σ weights of the records in cell c."""
-    for c in range(table.size):
-        table[c] = 0.0
+def _shift(gap: float, slope: float, m: float, ratio: float) -> float:
+    """The factor of a cell by which a line of them closes its gap, all by one Newton step."""
+    x = gap / max(slope, 1e-300) / (m + ratio)
+    return math.exp(min(max(x, -1.0), 1.0))
+
+
+@kernel
+def hold(m: Any, ratio: Any, rows: Any, columns: Any, times: int) -> None:
+    """Take a solution of `solve` towards its two margins by a ν for every row and every column.
+
+    A cell with m + ratio·ln(m/base) = y + ν moves by m/(m + ratio) when ν does: large cells as far as
+    those that hold noise, where `balance` would take it out of the large ones.
+    """
+    for _ in range(times):
+        for i in range(m.shape[0]):
+            s = 0.0
+            slope = 0.0
+            for j in range(m.shape[1]):
+                s += m[i, j]
+                slope += m[i, j] / (m[i, j] + ratio[i, j])
+            for j in range(m.shape[1]):
+                m[i, j] *= _shift(rows[i] - s, slope, m[i, j], ratio[i, j])
+        for j in range(m.shape[1]):
+            s = 0.0
+            slope = 0.0
+            for i in range(m.shape[0]):
+                s += m[i, j]
+                slope += m[i, j] / (m[i, j] + ratio[i, j])
+            for i in range(m.shape[0]):
+                m[i, j] *= _shift(columns[j] - s, slope, m[i, j], ratio[i, j])
+
+
+@kernel
+def weigh(cells: Any, weights: Any, parts: Any) -> None:
+    """parts.sum(axis=0)[c] += Σ weights of the records in cell c.
+
+    Neighbours are often in one cell, and each addition to it would wait for the one before; so they
+    take turns with the parts, a power of two of them.
+    """
+    turn = parts.shape[0] - 1
     for i in range(cells.size):
-        table[cells[i]] += weights[i]
+        parts[i & turn, cells[i]] += weights[i]
 
 
 @kernel
@@ -273,12 +318,11 @@ def swap(
 
 
 @kernel
-def gather(first: Any, along: Any, second: Any, across: Any, weights: Any, table: Any) -> None:
-    """table[c] = Σ weights of the records in cell c = along[first] + across[second]."""
-    for c in range(table.size):
-        table[c] = 0.0
+def gather(first: Any, along: Any, second: Any, across: Any, weights: Any, parts: Any) -> None:
+    """As `weigh`, for the cell c = along[first] + across[second]."""
+    turn = parts.shape[0] - 1
     for r in range(weights.size):
-        table[along[first[r]] + across[second[r]]] += weights[r]
+        parts[r & turn, along[first[r]] + across[second[r]]] += weights[r]
 
 
 @kernel

@@ -113,7 +113,9 @@ class Block:
         kernels.solve(self.y, log_base, self.ratio, rows, solved)
         if self.margins is not None:
             first, second = self.margins
-            kernels.balance(solved.reshape(first.size, second.size), first, second, 3)
+            grid = solved.reshape(first.size, second.size)
+            kernels.hold(grid, self.ratio.reshape(grid.shape), first, second, 2)
+            kernels.balance(grid, first, second, 2)
         inside = current > 0
         factors = np.divide(solved, current, out=np.ones_like(current), where=inside)
         step = np.log(np.maximum(factors, 1e-300), out=np.zeros_like(factors), where=inside)
@@ -241,11 +243,15 @@ def _view(
     free = math.prod(size - 1 for size in base.shape) if base.ndim == 2 else base.size - 1
     noise = np.full(base.size, sigma * sigma * max(free, 1) / base.size)
     residual = _bounded(residual, noise, base, rows)
-    beyond = float((residual**2).sum()) - sigma**2 * (free + math.sqrt(2 * free))
+    # What stands out speaks for itself alone: else noise would be believed beside it.
+    rest = np.abs(residual) <= stands_out(noise).reshape(base.shape)
+    beyond = float((residual[rest] ** 2).sum()) - sigma**2 * (free + math.sqrt(2 * free)) * float(
+        rest.mean()
+    )
     # No table varies more than all rows in one cell would.
     believed = min(max(min(sigma, rows / base.size) / _FLOOR, beyond / rows), 2 * rows)
     kappa = per_cell(residual, noise, base, believed)
-    shows = beyond > 0 or bool((kappa > believed).any())
+    shows = beyond > 0 or not rest.all()
     wanted, ratio = base + residual, sigma**2 / kappa
     if shows and base.ndim == 2:
         # Without Fréchet's bounds, which cut noise off on one side alone.

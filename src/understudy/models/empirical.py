@@ -56,7 +56,13 @@ class Records(View):
         for column in clique:
             packed *= self.shape[column]
             packed += self.codes[column]
-        return np.bincount(packed, weights, cells).reshape(shape)
+        if weights is None:
+            return np.bincount(packed, minlength=cells).reshape(shape)
+        from understudy.models import _kernels as kernels
+
+        parts = kernels.parts(cells)
+        kernels.weigh(packed, weights, parts)
+        return parts.sum(axis=0).reshape(shape)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,11 +9,15 @@ A release learns the law of views; here families are made whose views follow it.
 3. Children of families of one size, and at one place, change places as long as that lowers
    Σ (c − m)²/√(1 + m) over the tables of parents and children and of siblings, c what the families'
    views have in a cell and m what the model expects. Tables of children alone stay as they were.
-   Pairs of siblings are held for every size of family too, with the association that they have in all,
-   or large families, which weigh little, would be left with what does not fit.
+4. Where children have an order, those of one size and place are few, and what they are like need not
+   fit those before them. So any two children with siblings may change places too, and tables of
+   children alone, of their places and of numbers of children are held as well. What a column has in
+   common with itself before is then held for every size of family, or large families, which weigh
+   little, would be left with what does not fit. Without an order it is not: who the siblings are, and
+   so what they share, differs between small and large families, and the model does not know how.
 
-In every second round a child may change places with any other, in the rest with one that is like it in
-most columns: the first moves more, the second breaks less.
+Some rounds offer a child any other, some one that is like it in most columns: the first moves more, the
+second breaks less.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ from understudy.models.weighted import Weighted
 from understudy.queries.families import EncodedFamilies
 from understudy.schema.family import Layout
 
-__all__ = ["EFFORT", "generate"]
+__all__ = ["EFFORT", "copied", "generate"]
 
 Codes = NDArray[Any]
 Whole = NDArray[np.int64]
@@ -60,7 +64,8 @@ def generate(
     """So many families, whose views have the tables of `cliques` as the model has them.
 
     Deterministic given `rng`. No view is in a forbidden cell: children in such views change places
-    first, a family for which that does not help becomes a copy of another, and no exchange enters one.
+    first, or become copies of others; a family for which that does not help becomes a copy of another;
+    and no exchange enters such a cell. No row of the model may be in one.
 
     Args:
         model: The law of views.
@@ -81,9 +86,25 @@ def generate(
     children = _first_children(model, layout, (parents, sizes), cliques, rng)
     crowd = _Crowd(layout, model.shape, parents, sizes, children)
     if forbidden:
-        crowd = crowd.mended(forbidden, rng)
+        crowd = crowd.mended(forbidden, rng) or _alone(model, layout, families, rng)
     crowd.settle(model, cliques, forbidden or {}, effort, rng)
     return crowd.families()
+
+
+def copied(
+    sizes: Whole, broken: NDArray[np.bool_], rng: np.random.Generator
+) -> tuple[Whole, Whole]:
+    """(families, children): broken families replaced by others of the nearest size, at random."""
+    clean = np.flatnonzero(~broken)
+    chosen = np.arange(sizes.size)
+    for size in np.unique(sizes[broken]):
+        away = np.abs(sizes[clean] - size)
+        nearest = clean[away == away.min()]
+        places = np.flatnonzero(broken & (sizes == size))
+        chosen[places] = rng.choice(nearest, places.size)
+    starts, sizes = (np.cumsum(sizes) - sizes)[chosen], sizes[chosen]
+    at = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+    return chosen, at + np.arange(at.size)
 
 
 def _places(index: Whole, size: Whole) -> Whole:
@@ -92,6 +113,15 @@ def _places(index: Whole, size: Whole) -> Whole:
 
 
 # --- children to begin with ----------------------------------------------------------------------
+
+
+def _alone(model: Weighted, layout: Layout, families: int, rng: np.random.Generator) -> _Crowd:
+    """Families of one child, each a row of the model: what is left where no others keep the rules."""
+    rows = _drawn(model, layout, (1, 0), families, (), rng)
+    parents, children = (
+        np.stack([rows[i] for i in part], axis=1) for part in (layout.parent, layout.child)
+    )
+    return _Crowd(layout, model.shape, parents, np.ones(families, np.int64), children)
 
 
 def _first_children(
@@ -271,22 +301,20 @@ class _Crowd:
     ) -> None:
         """Exchange children until the effort is spent; the objective only falls."""
         held = [clique for clique in cliques if self._moves(clique)]
-        twins = {i for i in self.layout.sibling if i is not None}
-        pairs = [c for c in held if len(c) == 2 and c[1] in twins]
-        sized = [(self.layout.size, *clique) for clique in pairs]
-        tables = _Tables(self, [*held, *sized, *forbidden])
-        found = tables.found()
+        if self.layout.ordered:
+            same = {*zip(self.layout.child, self.layout.sibling, strict=True)}
+            held += [(self.layout.size, *clique) for clique in held if clique in same]
+        tables = _Tables(self, [*held, *forbidden])
         goals = [_rounded(model.marginal(clique) * self.sizes.size) for clique in held]
-        for clique, now in zip(pairs, found[len(held) :], strict=False):
-            goals.append(_by_size(goals[held.index(clique)], now))
         tables.aim(goals, list(forbidden.values()))
         if self.owner.size:
             most = max(_LEAST_EFFORT, _MOST_TRIES // self.owner.size)
+            ways = [self._any, self._alike, *[self._anywhere] * self.layout.ordered]
             for turn in range(min(effort, most)):
-                tables.exchange(self._alike(rng) if turn % 2 else self._any(rng))
+                tables.exchange(ways[turn % len(ways)](rng))
 
-    def mended(self, forbidden: Forbidden, rng: np.random.Generator) -> _Crowd:
-        """Families without a view in a forbidden cell."""
+    def mended(self, forbidden: Forbidden, rng: np.random.Generator) -> _Crowd | None:
+        """Families without a view in a forbidden cell; None if there is not a single one."""
         tables = _Tables(self, list(forbidden))
         tables.aim([], list(forbidden.values()))
         for _ in range(_REPAIRS):
@@ -295,21 +323,31 @@ class _Crowd:
                 return self
             pairs = self._any(rng)
             tables.exchange(pairs[:, broken[self.owner[pairs[0]]]])
+        for _ in range(_REPAIRS):
+            self._replace(tables, rng)
         broken = self._broken(tables)
-        clean = np.flatnonzero(~broken)
-        if not clean.size:
-            raise InputError("no family that the model gives keeps the rules between its members")
-        # Of the clean families those of the nearest size, at random.
-        chosen = np.arange(self.sizes.size)
-        for size in np.unique(self.sizes[broken]):
-            away = np.abs(self.sizes[clean] - size)
-            nearest = clean[away == away.min()]
-            places = np.flatnonzero(broken & (self.sizes == size))
-            chosen[places] = rng.choice(nearest, places.size)
-        sizes = self.sizes[chosen]
-        at = np.repeat(self.starts[chosen] - (np.cumsum(sizes) - sizes), sizes)
-        at += np.arange(at.size)
-        return _Crowd(self.layout, self.shape, self.parents[chosen], sizes, self.children[at])
+        if broken.all():
+            return None
+        chosen, at = copied(self.sizes, broken, rng)
+        return _Crowd(
+            self.layout, self.shape, self.parents[chosen], self.sizes[chosen], self.children[at]
+        )
+
+    def _replace(self, tables: _Tables, rng: np.random.Generator) -> None:
+        """Make a child of every broken family a copy of one of its group, where that helps."""
+        prices, codes = tables.prices(), len(self.layout.child)
+        guilty = rng.permutation(np.flatnonzero(prices > 0))
+        families, first = np.unique(self.owner[guilty], return_index=True)
+        some, pairs = guilty[first], self._any(rng)
+        models = np.empty(self.owner.size, np.int64)
+        models[pairs[0]] = pairs[1]
+        before = self.people[some, :codes]
+        self.people[some, :codes] = self.people[models[some], :codes]
+        sums = [
+            np.bincount(self.owner, each, self.sizes.size) for each in (prices, tables.prices())
+        ]
+        worse = sums[1][families] >= sums[0][families]
+        self.people[some[worse], :codes] = before[worse]
 
     def _broken(self, tables: _Tables) -> NDArray[np.bool_]:
         """Which families have a view in a cell with a price."""
@@ -323,6 +361,11 @@ class _Crowd:
         one = rng.permutation(order.size)
         other = first + (rng.random(order.size) * (end - first)).astype(np.int64)
         return np.stack([order[one], order[other[one]]]).astype(np.uint32)
+
+    def _anywhere(self, rng: np.random.Generator) -> NDArray[np.uint32]:
+        """Any two children with siblings, as many pairs as there are such children."""
+        some = np.flatnonzero(self.sizes[self.owner] > 1)
+        return some[rng.integers(0, max(some.size, 1), (2, some.size))].astype(np.uint32)
 
     def _alike(self, rng: np.random.Generator) -> NDArray[np.uint32]:
         """Every child with one of its group, alike in the leading columns of a random order."""
@@ -340,9 +383,16 @@ class _Crowd:
         return pairs[:, self.group[pairs[0]] == self.group[pairs[1]]]
 
     def _moves(self, clique: Clique) -> bool:
-        """Whether exchanges move this table: it has two of parent, child and sibling."""
-        parts = (self.layout.parent, self.layout.child, self.layout.sibling)
-        return sum(bool(set(clique) & set(part)) for part in parts) > 1
+        """Whether exchanges move this table.
+
+        With an order, if it has a child; without one, if it has two of parent, child and sibling.
+        """
+        layout, columns = self.layout, set(clique)
+        if layout.ordered:
+            return len(clique) > 1 and bool(columns & {*layout.child, *layout.sibling})
+        return (
+            sum(bool(columns & set(p)) for p in (layout.parent, layout.child, layout.sibling)) > 1
+        )
 
 
 class _Tables:
@@ -414,24 +464,6 @@ class _Tables:
         sums = np.zeros(len(self.people))
         kernels.flag(*self.where, self.slopes[0].copy(), self.scratch, sums)
         return sums
-
-
-def _by_size(goal: Codes, found: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The goal of a pair of siblings for every size of family: its association, the size's margins.
-
-    `found` has sizes first, and only its margins are used; no exchange moves them. Where there is no
-    sibling the last cells stay as they are.
-    """
-    from understudy.models import _kernels as kernels
-
-    goals = found.copy()
-    for now in goals:
-        pair = now[:, :-1].copy()
-        if pair.any():
-            made = goal[:, :-1] + 1e-9
-            kernels.balance(made, pair.sum(axis=1), pair.sum(axis=0), 30)
-            now[:, :-1] = made
-    return _rounded(goals)
 
 
 def _rounded(values: Codes) -> NDArray[np.float64]:

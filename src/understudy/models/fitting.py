@@ -49,8 +49,8 @@ class Effort:
     """How long to try. More records lower the sampling error of the model; sweeps converge fast."""
 
     records: int = 200_000
-    tree_cells: int = 1_000_000
-    tree_sweeps: int = 6
+    tree_cells: int = 300_000
+    tree_sweeps: int = 10
     sweeps: int = 4
 
 
@@ -150,9 +150,9 @@ def _fit_tree(tree: JunctionTree, blocks: Sequence[Block], rows: float, sweeps: 
             return block.refine(rows * table.reshape(-1), rows).reshape(table.shape)
         cells = _grid(block.labels)
         flat = rows * np.ascontiguousarray(table).reshape(-1)
-        current = np.empty(block.y.size)
-        kernels.weigh(cells.reshape(-1), flat, current)
-        return block.refine(current, rows)[cells]
+        parts = kernels.parts(block.y.size)
+        kernels.weigh(cells.reshape(-1), flat, parts)
+        return block.refine(parts.sum(axis=0), rows)[cells]
 
     for _ in range(sweeps):
         tree.sweep(homes, refine)

@@ -200,9 +200,9 @@ class JunctionTree:
                 self._send(parent, at)
                 stack.append((at, parent, False))
             for block, columns in blocks[at]:
-                factors = refine(block, self._project(at, set(columns)))
-                self._scale(at, set(columns), factors)
-                self.tables[at] /= self.tables[at].sum()
+                current = self._project(at, set(columns))
+                self._scale(at, set(columns), refine(block, current / current.sum()))
+            self.tables[at] /= self.tables[at].sum()
             stack += [(child, at, True) for child in reversed(self._children[at])]
         down = [0]
         while down:

@@ -9,7 +9,8 @@ records come to stand for all. So in rounds (resample-move: Gilks-Berzuini 2001,
 3. records are drawn again by their weights, and every column of every record is drawn anew given the
    others (Gibbs), which leaves the model's law as it is and makes copies different again.
 
-It ends when a whole step has been taken twice, or after a fixed number of rounds. Cells of pairs that
+It ends when a whole step has been taken twice, or after a fixed number of rounds; some steps on the
+weights alone follow. Cells of pairs that
 no record of the first law is in stay out of reach: nothing that was measured speaks for them. Values
 that moves would crowd into, because the factors were never fitted where they now apply, are held back.
 Deterministic given `rng`.
@@ -33,6 +34,8 @@ _STEP = 0.3
 _EQUAL = 0.85
 """The share of records that one round's weights leave effective."""
 _HALVINGS = 12
+_LAST_STEPS = 5
+"""Steps on the weights once records stay; they end where too few would be effective."""
 _OUT_OF_REACH = np.float32(-30.0)
 _CROWDED, _LOOKED = 1.5, 4_000
 """A value is held back where it would get 1.5 times its share, on about so many records."""
@@ -66,8 +69,9 @@ class Cloud:
         """What the records say of a block, in counts."""
         from understudy.models import _kernels as kernels
 
-        table = np.empty(block.y.size)
-        kernels.gather(*self._cells(block), self.weights, table)
+        parts = kernels.parts(block.y.size)
+        kernels.gather(*self._cells(block), self.weights, parts)
+        table = parts.sum(axis=0)
         table *= self.rows / max(float(table.sum()), 1e-300)
         return table
 
@@ -144,9 +148,19 @@ def spread(
         whole += power == 1.0
         if whole == 2:
             break
-    for block in blocks:
-        cloud.refine(block, _STEP)
-    cloud.hold(columns)
+    _finish(cloud, blocks, columns)
+
+
+def _finish(cloud: Cloud, blocks: Sequence[Block], columns: Sequence[Block]) -> None:
+    """Further steps on the weights alone, as long as they leave most records effective."""
+    for last in range(_LAST_STEPS):
+        before = cloud.weights.copy()
+        for block in blocks:
+            cloud.refine(block, _STEP)
+        cloud.hold(columns)
+        if last and cloud.effective < _EQUAL * cloud.size:
+            cloud.weights = before
+            break
 
 
 def _effective(weights: Table) -> float:

@@ -3,8 +3,8 @@
 A factor that is constant on a run says that columns are independent inside it; where many values make
 one run, as in the tails of an amount, that loses what is left of a dependence. Here the logarithm of
 the factor is known at the middle of every run and linear in between, in normal scores: of a normal
-copula it is bilinear in these. Beyond the middles of the outermost runs it goes on linearly, at most as far as to
-the next run. Values beside the order (special ones, null) keep factors of their own.
+copula it is bilinear in these. Beyond the middles of the outermost runs it goes on linearly, at most as
+far as to the next run. Values beside the order (special ones, null) keep factors of their own.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from understudy._types import Clique, Codes
 from understudy.queries.evaluate import Counter, SparseCounter
 from understudy.schema.family import POSITIONS, Layout
 
-__all__ = ["EncodedFamilies", "ViewCounts"]
+__all__ = ["EncodedFamilies", "ViewCounts", "level_of"]
 
 _ONLY, _FIRST, _MIDDLE, _LAST = range(len(POSITIONS))
 _CHUNK = 1 << 21
@@ -66,7 +66,7 @@ class ViewCounts:
         wanted = [tuple(clique) for clique in cliques]
         found: dict[Clique, Whole] = {}
         for level in range(3):
-            own = [c for c in dict.fromkeys(wanted) if self._level(c) == level]
+            own = [c for c in dict.fromkeys(wanted) if level_of(c, self._layout) == level]
             if own:
                 counter = Counter(self._shape, own)
                 for codes, weights in self._rows(level):
@@ -79,7 +79,7 @@ class ViewCounts:
         found = []
         for clique in cliques:
             counter = SparseCounter(self._shape, [clique])
-            for codes, weights in self._rows(self._level(clique)):
+            for codes, weights in self._rows(level_of(clique, self._layout)):
                 counter.add(codes, weights)
             found += counter.tables()
         return tuple(found)
@@ -97,12 +97,6 @@ class ViewCounts:
             second = np.where(sizes > 1, starts + other + (other >= place), -1)
         position = np.where(sizes > 0, _positions(place, sizes), len(POSITIONS))
         return self._filled(np.arange(sizes.size), first, second, position)
-
-    def _level(self, clique: Clique) -> int:
-        layout = self._layout
-        if any(i in layout.sibling for i in clique):
-            return 2
-        return int(any(i in layout.child or i == layout.pos for i in clique))
 
     def _rows(self, level: int) -> Iterator[Rows]:
         _families, sizes = self._families, self._families.sizes
@@ -169,6 +163,13 @@ class ViewCounts:
                 if i is not None:
                     codes[i] = _taken(column, sibling, shape[i] - 1)
         return codes
+
+
+def level_of(clique: Clique, layout: Layout) -> int:
+    """What one row of its count is: 0 a family, 1 a child, 2 a child with a sibling."""
+    if any(i in layout.sibling for i in clique):
+        return 2
+    return int(any(i in layout.child or i == layout.pos for i in clique))
 
 
 def _positions(place: Whole, sizes: Whole) -> Whole:

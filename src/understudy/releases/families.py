@@ -11,6 +11,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,17 +23,20 @@ from understudy.columns import Column, Identifier
 from understudy.columns.arrow import pc
 from understudy.errors import InputError, VerificationError
 from understudy.models import Weighted
-from understudy.models.families import generate
+from understudy.models.families import copied, generate
 from understudy.players.base import Model
 from understudy.queries.families import EncodedFamilies, ViewCounts
 from understudy.releases.answer import Answer, answer
 from understudy.releases.conditions import Match
+from understudy.releases.members import breaking, in_order
 from understudy.releases.release import Release
 from understudy.schema import Schema
 from understudy.schema.family import FamilySchema
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from understudy.estimates import Known
 
 __all__ = ["FamilyRelease", "MadeFamilies", "made_families", "read_families"]
 
@@ -65,16 +69,64 @@ def made_families(
     rng = np.random.default_rng(np.random.SeedSequence(key, spawn_key=(0,)))
     if not isinstance(model, Weighted):
         raise InputError("families are made from weighted records; use method = maxent")
-    codes = generate(model, schema.layout, families, cliques, rng)
-    parent, child = written(schema)
+    forbidden = {}
+    if schema.rules:
+        model = replace(model, codes=tuple(schema.project(model.codes)))
+        forbidden = schema.between.forbidden()
+    codes = generate(model, schema.layout, families, cliques, rng, forbidden=forbidden)
+    codes, parents, children = _decoded(schema, codes, rng)
     _, _, family = schema.tables
-    parents, children = parent.decode(codes.parents, rng), child.decode(codes.children, rng)
     names = parents.column(family.key).take(_index(codes.sizes))
     at = children.schema.get_field_index(family.foreign_key)
     stored = children.schema.field(at)
     return MadeFamilies(
         schema, codes, parents, children.set_column(at, stored, names.cast(stored.type))
     )
+
+
+def _decoded(
+    schema: FamilySchema, codes: EncodedFamilies, rng: np.random.Generator
+) -> tuple[EncodedFamilies, pa.Table, pa.Table]:
+    """(codes, parents, children) that keep all rules, but for the foreign key."""
+    own = written(schema)
+    codes = EncodedFamilies(
+        tuple(own[0].project(codes.parents)), codes.sizes, tuple(own[1].project(codes.children))
+    )
+    tables = own[0].decode(codes.parents, rng), own[1].decode(codes.children, rng)
+    if not schema.rules:
+        return codes, *tables
+    rng = rng.spawn(1)[0]
+    tables, wrong = in_order(schema, codes, tables, rng)
+    for broken in breaking(schema, codes.sizes, *tables).values():
+        wrong |= broken
+    if not wrong.any():
+        return codes, *tables
+    if wrong.all():  # one child has no sibling to break a rule with
+        if codes.sizes.max() < 2:
+            raise InputError("no family that the model gives keeps the rules between its members")
+        first = np.cumsum(codes.sizes) - codes.sizes
+        only = tuple(column[first[codes.sizes > 0]] for column in codes.children)
+        return _decoded(
+            schema, EncodedFamilies(codes.parents, np.minimum(codes.sizes, 1), only), rng
+        )
+    homes, at = copied(codes.sizes, wrong, rng)
+    codes = EncodedFamilies(
+        tuple(column[homes] for column in codes.parents),
+        codes.sizes[homes],
+        tuple(column[at] for column in codes.children),
+    )
+    return codes, _taken(own[0], tables[0], homes), _taken(own[1], tables[1], at)
+
+
+def _taken(schema: Schema, table: pa.Table, at: NDArray[np.int64]) -> pa.Table:
+    """Rows of a table under fresh numbers."""
+    import pyarrow as pa
+
+    taken = table.take(pa.array(at))
+    for i, column in enumerate(schema.written):
+        if isinstance(column, Identifier):
+            taken = taken.set_column(i, table.schema.field(i), column.generate(len(at)))
+    return taken
 
 
 def written(schema: FamilySchema) -> tuple[Schema, Schema]:
@@ -101,7 +153,8 @@ def read_families(schema: FamilySchema, parents: pa.Table, children: pa.Table) -
 
     Raises:
         VerificationError: Keys repeat, children have no parent or stand apart from their siblings, a
-            family has fewer or more children than declared, or a value is not legal.
+            family has fewer or more children than declared, a value is not legal, or a rule is
+            broken.
     """
     own, other = written(schema)
     _, _, family = schema.tables
@@ -135,6 +188,9 @@ def read_families(schema: FamilySchema, parents: pa.Table, children: pa.Table) -
         )
     first, second, _ = schema.tables
     codes = EncodedFamilies(tuple(first.encode(parents)), sizes, tuple(second.encode(children)))
+    for says, broken in breaking(schema, sizes, parents, children).items():
+        if broken.any():
+            raise VerificationError(f"{int(broken.sum())} families break the rule {says!r}")
     return MadeFamilies(schema, codes, parents, children)
 
 
@@ -203,15 +259,11 @@ class FamilyRelease(Release):
             f"{folder}: families are not written in parts; use sample, for at most some millions"
         )
 
-    def estimate(self, *_: Any, **__: Any) -> Any:
-        """Refused: the intervals are of rows."""
-        raise InputError(
-            "estimate is for releases of one table; for families use answer, which is certified"
-        )
+    @cached_property
+    def _known(self) -> Known:
+        from understudy.releases.estimating import known_of_families
 
-    def test_independence(self, *_: Any, **__: Any) -> Any:
-        """Refused, as `estimate`."""
-        return self.estimate()
+        return known_of_families(self)
 
     def sample(
         self,

@@ -30,7 +30,7 @@ from understudy.privacy.gate import Gate
 from understudy.privacy.journal import Journal
 from understudy.privacy.ledger import Ledger, Reservation, own_ledger
 from understudy.privacy.noise import Noise, OpenDPNoise
-from understudy.privacy.questions import RowCount
+from understudy.privacy.questions import MOST_SYNTHETIC, RowCount
 from understudy.privacy.stores import Place
 from understudy.progress import COUNTING, Progress, Watch, silent
 from understudy.releases import certificate as certificates
@@ -41,7 +41,7 @@ from understudy.releases.families import FamilyRelease, made_families
 from understudy.releases.measurements import measurements
 from understudy.releases.notebook import progress_here
 from understudy.releases.options import Options, takes_options
-from understudy.releases.plan import MOST_WEIGHED, Prepared, prepare
+from understudy.releases.plan import Prepared, prepare
 from understudy.releases.release import Release, drawn_rows
 from understudy.releases.warm import warmed
 from understudy.schema import Schema
@@ -152,16 +152,19 @@ class Reserved:
         rng = np.random.default_rng(self.key)
         measured = gate.ask(certificates.ROWS, RowCount()) if design.rows is None else None
         estimate = max(1, design.rows or measured or 1)
+        count = max(1, round(estimate / schema.weight))
+        if measured is not None and progress is not silent:
+            progress(Progress("playing", 0, 1, seconds=prepared.forecast(count).seconds))
         query, data = method.players(design, plan)
         played = play(design.problem(estimate), query, data, gate, rng, progress)
         model = played.model
-        size = prepared.options.rows or max(1, round(estimate / schema.weight))
+        size = prepared.options.rows or count
         if method.whole and isinstance(model, Empirical):
             size = model.size
         progress(Progress("sampling", 0, 1))
         families = None
         if isinstance(schema, FamilySchema):
-            size = min(size, MOST_WEIGHED // schema.weight)
+            size = min(size, MOST_SYNTHETIC // schema.weight)
             if isinstance(model, Weighted):  # as many swaps as families need, not their weights
                 model = replace(model, swaps=swaps_for(size))
             cliques = prepared.workload.cliques
@@ -230,6 +233,8 @@ def reserve(
     """
     options, schema = prepared.options, prepared.declared or prepared.schema
     source: Bindable = table if is_bindable(table) else _source(table)
+    if isinstance(schema, FamilySchema) and not isinstance(source, FamilySource):
+        source = FamilySource(read(table))  # one flat table
     noise = OpenDPNoise() if noise is None else noise
     with ExitStack() as stack:
         account = stack.enter_context(options.account())

@@ -17,6 +17,10 @@ So a family is a privacy unit with at most M rows of one flat table, and all tha
 enters or leaves, as it moves by 1 for a row, whatever the number of children is. M is a common multiple
 of the divisors where that is small enough, so that nothing is lost by rounding.
 
+Rules are about one table (`age < 16 implies status = 'never'`) or about members of a family: a parent
+and a child, a child and its sibling or the child before (`previous.age <= age`). Those of one table are
+rules of that table's schema; of the views all of them are (`_rules`), so that the model keeps them.
+
 Of a family with more than `max_children` children so many count: the first ones in their order, or,
 without an order, a random choice that depends on the family alone (`Unit`).
 """
@@ -30,19 +34,29 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy._types import Clique
 from understudy.columns import Category, Column, Identifier, Integer, Modelled
-from understudy.columns.base import is_whole, near, require_known
-from understudy.errors import SchemaError
+from understudy.columns.base import are_texts, is_whole, near, require_known
+from understudy.columns.derived import Derived
+from understudy.constraints.order import Order
+from understudy.constraints.rule import Rule
+from understudy.constraints.rules import Rules
+from understudy.errors import SchemaError, UnconfirmedError
 from understudy.schema import toml
+from understudy.schema.naming import TABLES, Names
 from understudy.schema.schema import Schema
-from understudy.units import Unit
+from understudy.schema.views import POSITIONS, coherent
+from understudy.units import MOST_WEIGHT, Unit, weight_of
 
 __all__ = ["SIBLINGS", "Family", "FamilySchema", "Layout", "weight_of"]
 
 SIBLINGS = ("same", "all", "none", "pairs")
-POSITIONS = ("only", "first", "middle", "last")
-MOST_CHILDREN = 1_000
-_MOST_WEIGHT = 27_720
+_MOST_SIZES = 1_000
+_SIBLINGS_WEIGH = 3.0
+"""A pair of siblings, where another pair is one; chosen on generated families (docs/families.md)."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +70,7 @@ class Family:
     order         the column that orders the children of a family; none where they have no order
     siblings      which pairs of columns of two siblings are measured: each with itself ("same"), all,
                   none, or those listed in `pairs`
+    read_from_rows  what of all this a draft read from private rows, and nobody has confirmed
     """
 
     parent: str
@@ -67,6 +82,7 @@ class Family:
     order: str | None = None
     siblings: str = "same"
     pairs: tuple[tuple[str, str], ...] = ()
+    read_from_rows: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("parent", "key", "child", "foreign_key"):
@@ -75,15 +91,19 @@ class Family:
                 raise SchemaError(f"[[table]]: {name} = {text!r} must be a name")
         if self.parent == self.child:
             raise SchemaError(f"[[table]]: both tables are called {self.parent!r}; rename one")
-        if not is_whole(self.max_children, 1, MOST_CHILDREN):
-            raise SchemaError(
-                f"table {self.child!r}: max_children = {self.max_children!r} must be a whole number "
-                f"from 1 to {MOST_CHILDREN:,}: so many children of one {self.parent!r} count"
-            )
         if self.min_children not in (0, 1) or isinstance(self.min_children, bool):
             raise SchemaError(
                 f"table {self.child!r}: min_children = {self.min_children!r} must be 0, or 1 to leave "
                 f"out {self.parent!r} without children"
+            )
+        most = most_children(self.min_children, ordered=self.order is not None)
+        if not is_whole(self.max_children, 1, most):
+            why = "there are 1,000 sizes at most, that without children included"
+            if self.order is None:
+                why = "the weight of a family is divided among its pairs; an order allows more"
+            raise SchemaError(
+                f"table {self.child!r}: max_children = {self.max_children!r} must be a whole number "
+                f"from 1 to {most:,}: so many children of one {self.parent!r} count, and {why}"
             )
         if self.siblings not in SIBLINGS:
             raise SchemaError(
@@ -96,6 +116,13 @@ class Family:
                 f"only with it"
             )
         object.__setattr__(self, "pairs", tuple(tuple(pair) for pair in self.pairs))
+        known = {field.name for field in fields(self)} - {"read_from_rows"}
+        if not are_texts(self.read_from_rows) or not known.issuperset(self.read_from_rows):
+            raise SchemaError(
+                f"table {self.child!r}: read_from_rows = {self.read_from_rows!r} must be a list of "
+                "its keys"
+            )
+        object.__setattr__(self, "read_from_rows", tuple(self.read_from_rows))
 
 
 @dataclass(frozen=True)
@@ -118,15 +145,11 @@ class Layout:
         return self.pos is not None
 
 
-def weight_of(most: int, *, ordered: bool) -> int:
-    """M: the least weight that can be divided evenly for up to `most` children, or a large one."""
-    divisors = (s if ordered or s == 1 else s * (s - 1) for s in range(1, most + 1))
-    least = 1
-    for divisor in divisors:
-        least = math.lcm(least, divisor)
-        if least > _MOST_WEIGHT:
-            return _MOST_WEIGHT
-    return least
+def most_children(least: int, *, ordered: bool) -> int:
+    """The largest `max_children`: every size is a value, and every view weighs something."""
+    if ordered:
+        return _MOST_SIZES - (least == 0)
+    return (1 + math.isqrt(1 + 4 * MOST_WEIGHT)) // 2  # s(s - 1) <= M
 
 
 @dataclass(frozen=True)
@@ -143,13 +166,18 @@ class FamilySchema(Schema):
 
     @classmethod
     def of(
-        cls, parents: Schema, children: Schema, family: Family, rows_public: int | None = None
+        cls,
+        parents: Schema,
+        children: Schema,
+        family: Family,
+        rows_public: int | None = None,
+        rules: Sequence[Rule] = (),
     ) -> FamilySchema:
         """The views of two tables; `rows_public` is the number of parents, where that is public.
 
         Raises:
-            SchemaError: A column that the family names is missing or of another type, or a table has
-                what only one by itself can have: a unit, private domains, rules.
+            SchemaError: A column that the family names is missing or of another type, a table has
+                what only one by itself can have (a unit, private domains), or a rule cannot be kept.
         """
         for name, schema in ((family.parent, parents), (family.child, children)):
             _require_plain(name, schema)
@@ -162,14 +190,119 @@ class FamilySchema(Schema):
             )
         weight = weight_of(family.max_children, ordered=family.order is not None)
         key = f"{family.parent}.{family.key}"
+        names = _naming(parents, children, family)
+        own = [[names.own(rule) for rule in rules if names.members(rule) == {m}] for m in TABLES]
+        parents, children = (
+            replace(schema, rules=tuple(each))
+            for schema, each in zip((parents, children), own, strict=True)
+        )
+        for name, schema in ((family.parent, parents), (family.child, children)):
+            _require_modelled(name, schema)
         return cls(
-            (Identifier(key), *_views(parents, children, family)),
+            (Identifier(key), *_views(parents, children, family, names.siblings(rules))),
             rows_public=None if rows_public is None else rows_public * weight,
             unit=Unit(key, weight, family=family.child),
+            rules=tuple(rules),
             parents=parents,
             children=children,
             family=family,
         )
+
+    def _check_rules(self) -> None:
+        """Those of the tables were checked with them; here those about several members."""
+        for order, _ in self.compared:
+            if len({known.decimals for known in order.amounts}) > 1:
+                names = " and ".join(map(repr, order.names))
+                raise SchemaError(
+                    f"rules compare {names} between members of a family, and their decimals differ; "
+                    "declare the same for all of them"
+                )
+
+    @cached_property
+    def compared(self) -> list[tuple[Order, tuple[Clique, NDArray[np.bool_]] | None]]:
+        """The orders between members, and those that share a column with one (`Rules.orders`)."""
+        if not self.rules:
+            return []
+        orders, found = self._rules.orders, []
+        known: set[str] = set()
+        while True:
+            more = [o for o in orders if o not in found and self._reaches(o[0], known)]
+            if not more:
+                return found
+            found += more
+            known |= {self.stored(name) for order, _ in more for name in order.names}
+
+    def _reaches(self, order: Order, known: set[str]) -> bool:
+        members = {name.partition(".")[0] for name in order.names}
+        return len(members) > 1 or any(self.stored(name) in known for name in order.names)
+
+    def stored(self, name: str) -> str:
+        """The column of parents or children that a column of views is of, as views name it."""
+        _, _, family = self.tables
+        table, _, own = name.partition(".")
+        return f"{family.child}.{own}" if table == _sibling(family) else name
+
+    @cached_property
+    def computed(self) -> Mapping[str, Rule]:
+        """None: columns that rules compute are no part of a view."""
+        return {}
+
+    @cached_property
+    def derived(self) -> Mapping[str, Derived]:
+        """None, as `computed`."""
+        return {}
+
+    @cached_property
+    def _rules(self) -> Rules:
+        """All rules about modelled columns, as rules of the views."""
+        parents, children, family = self.tables
+        names = _naming(parents, children, family)
+        found: dict[str, Rule] = {}
+        for rule in self.rules:
+            lifted = rule.renamed(names.view)
+            if len(names.members(rule)) > 1:
+                names.require_kept(rule, {*parents.computed, *children.computed})
+            elif rule.target is not None or not self._models(lifted):
+                continue  # its table keeps it
+            found[lifted.says] = lifted
+            if family.order is None and names.mirrors(rule):
+                other = rule.renamed(names.mirrored)
+                found[other.says] = other
+        optional = [c.name for c in self.columns if not c.name.startswith(f"{family.parent}.")]
+        return Rules(list(found.values()), self, optional)
+
+    def _models(self, rule: Rule) -> bool:
+        """Whether all that a rule names is part of views."""
+        return {column.name for column in self.modelled}.issuperset(rule.columns)
+
+    @property
+    def between(self) -> Rules:
+        """The rules as rules of views; what generators and verifiers keep between members."""
+        return self._rules
+
+    @property
+    def constrained(self) -> bool:
+        """Always: see `coherent`."""
+        return True
+
+    def project(self, codes: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """Views that agree with themselves, and the nearest that keep the rules.
+
+        Members that are there keep their table's.
+        """
+        moved = super().project(coherent(codes, self.layout, self.shape))
+        parents, children, _ = self.tables
+        for schema, places in ((parents, self.layout.parent), (children, self.layout.child)):
+            if schema.rules:
+                some = np.ones(len(moved[0]), np.bool_)
+                for i, size in zip(places, schema.shape, strict=True):
+                    some &= np.asarray(moved[i]) < size
+                for i, column in zip(
+                    places, schema.project([moved[i][some] for i in places]), strict=True
+                ):
+                    moved[i] = moved[i].copy()
+                    moved[i][some] = column
+        return moved
 
     @property
     def tables(self) -> tuple[Schema, Schema, Family]:
@@ -180,10 +313,9 @@ class FamilySchema(Schema):
         return self.parents, self.children, self.family
 
     @property
-    def weight(self) -> int:
-        """M: what the views of one family weigh together."""
-        assert self.unit is not None
-        return self.unit.max_rows
+    def number_public(self) -> int | None:
+        """How many parents there are."""
+        return None if self.rows_public is None else self.rows_public // self.weight
 
     @cached_property
     def layout(self) -> Layout:
@@ -202,32 +334,85 @@ class FamilySchema(Schema):
         )
 
     def usual_workload(self) -> Any:
-        """All pairs of parent, number of children and child, and the declared pairs of siblings."""
-        _, children, family = self.tables
+        """All pairs of parent, number of children and child, and the declared pairs of siblings.
+
+        Siblings weigh more: only some families have any, and no other table says what they share.
+        """
+        parents, children, family = self.tables
         layout, names = self.layout, [column.name for column in self.modelled]
+        named = _naming(parents, children, family).siblings(self.rules)
         siblings = {i for i in layout.sibling if i is not None}
         free = [i for i in range(len(names)) if i not in siblings]
         wanted = list(itertools.combinations(free, 2))
-        for one, other in _sibling_pairs(children, family):
+        for one, other in _sibling_pairs(children, family, named):
             a, b = children.position(one), children.position(other)
             second = layout.sibling[b]
             assert second is not None
             wanted.append((layout.child[a], second))
-        return [[names[i] for i in sorted(pair)] for pair in dict.fromkeys(wanted)]
+        return [
+            {
+                "columns": [names[i] for i in sorted(pair)],
+                "weight": _SIBLINGS_WEIGH if siblings & set(pair) else 1.0,
+            }
+            for pair in dict.fromkeys(wanted)
+        ]
+
+    def changed(
+        self,
+        tables: tuple[Schema, Schema] | None = None,
+        family: Family | None = None,
+        rules: Sequence[Rule] | None = None,
+    ) -> FamilySchema:
+        """The same with other tables, another family or other rules."""
+        parents, children, own = self.tables
+        first, second = (replace(t, rules=()) for t in tables or (parents, children))
+        rules = self.rules if rules is None else rules
+        return FamilySchema.of(first, second, family or own, self.number_public, rules)
+
+    def with_rules(self, rules: Sequence[Rule]) -> FamilySchema:
+        """The same with other rules."""
+        return self.changed(rules=rules)
+
+    def qualified(self, rule: Rule, table: str) -> Rule:
+        """A rule of one table by itself, as it is written here."""
+        parents, children, _ = self.tables
+        both = {*_names(parents)}.intersection(_names(children))
+        return rule.renamed(lambda word: f"{table}.{word}" if word in both else word)
+
+    @property
+    def marked(self) -> dict[str, tuple[str, ...]]:
+        """What was read from private rows, by table and column; see `Schema`."""
+        parents, children, family = self.tables
+        found = {family.child: family.read_from_rows} if family.read_from_rows else {}
+        for name, schema in ((family.parent, parents), (family.child, children)):
+            found |= {f"{name}.{column}": marks for column, marks in schema.marked.items()}
+        return found
 
     def require_confirmed(self) -> None:
         """Refuse a schema that is not fit for a release; see `Schema`."""
         parents, children, family = self.tables
+        if family.read_from_rows:
+            raise UnconfirmedError(
+                f"how {family.parent!r} and {family.child!r} belong together was read from private "
+                f"rows ({', '.join(family.read_from_rows)}); check it, and delete the `read_from_rows` "
+                "line of the table, or run `understudy schema review`"
+            )
         for name, schema in ((family.parent, parents), (family.child, children)):
+            _require_declared(name, schema)
             try:
                 schema.require_confirmed()
             except SchemaError as error:
                 raise type(error)(f"table {name!r}: {error}") from None
+        if read := [repr(rule.says) for rule in self.rules if rule.read_from_rows]:
+            raise UnconfirmedError(
+                f"the schema holds rules that were read from private rows: {', '.join(read[:9])}; "
+                "keep those that are public knowledge (understudy schema rules --confirm) and drop the "
+                "others (understudy schema rules --drop)"
+            )
 
     def _document(self) -> toml.Document:
         parents, children, family = self.tables
-        rows = None if self.rows_public is None else self.rows_public // self.weight
-        head: dict[str, Any] = {"version": 2, "rows_public": rows}
+        head: dict[str, Any] = {"version": 2, "rows_public": self.number_public}
         own = {
             field.name: vars(family)[field.name]
             for field in fields(family)
@@ -244,14 +429,14 @@ class FamilySchema(Schema):
             tables[name == family.child] |= shared
             columns += [{"table": name, **toml.column_facts(c)} for c in schema.columns]
         kept = {key: value for key, value in head.items() if value is not None}
-        return toml.Document(kept, columns, [], [], tables)
+        return toml.Document(kept, columns, [], [rule.facts() for rule in self.rules], tables)
 
     @classmethod
     def from_document(cls, document: toml.Document) -> FamilySchema:
         """The schema that a file of version 2 declares."""
         require_known(document.head, ("version", "rows_public"), "[understudy]")
-        if document.rules or document.geography:
-            raise SchemaError("rules and places are not kept in families yet; leave them out")
+        if document.geography:
+            raise SchemaError("[[geography]]: places are not kept in families; leave them out")
         rows = document.head.get("rows_public")
         if rows is not None and not is_whole(rows, 1):
             raise SchemaError(f"rows_public = {rows!r} must be a whole number above zero")
@@ -281,7 +466,7 @@ class FamilySchema(Schema):
             Schema(tuple(columns[facts["name"]]), null_values=facts.get("null_values", ()))
             for facts in (parent, child)
         ]
-        return cls.of(made[0], made[1], family, rows)
+        return cls.of(made[0], made[1], family, rows, tuple(map(Rule.from_toml, document.rules)))
 
     def protecting(self, unit: Unit | None) -> FamilySchema:
         """Refused: who is protected follows from the two tables."""
@@ -300,8 +485,8 @@ class FamilySchema(Schema):
         )
 
 
-def _views(parents: Schema, children: Schema, family: Family) -> list[Column]:
-    """The modelled columns of a view."""
+def _views(parents: Schema, children: Schema, family: Family, named: Sequence[str]) -> list[Column]:
+    """The modelled columns of a view; `named` are columns of siblings that rules speak of."""
     childless = family.min_children == 0
     found: list[Column] = [replace(c, name=f"{family.parent}.{c.name}") for c in parents.modelled]
     least = family.min_children
@@ -310,7 +495,7 @@ def _views(parents: Schema, children: Schema, family: Family) -> list[Column]:
     found += [_perhaps(c, f"{family.child}.{c.name}", childless) for c in children.modelled]
     if family.order is not None:
         found.append(Category(f"{family.child}.position", POSITIONS, nullable=childless))
-    word, paired = _sibling(family), {b for _, b in _sibling_pairs(children, family)}
+    word, paired = _sibling(family), {b for _, b in _sibling_pairs(children, family, named)}
     found += [_perhaps(c, f"{word}.{c.name}", True) for c in children.modelled if c.name in paired]
     return found
 
@@ -320,13 +505,34 @@ def _perhaps(column: Modelled, name: str, absent: bool) -> Column:
     return replace(column, name=name, nullable=column.nullable or absent)
 
 
+def _naming(parents: Schema, children: Schema, family: Family) -> Names:
+    return Names(
+        family.parent,
+        _names(parents),
+        family.child,
+        _names(children),
+        _sibling(family),
+        family.order is not None,
+    )
+
+
 def _sibling(family: Family) -> str:
     return "sibling" if family.order is None else "previous"
 
 
-def _sibling_pairs(children: Schema, family: Family) -> list[tuple[str, str]]:
-    """Which columns of two siblings are measured together."""
+def _sibling_pairs(children: Schema, family: Family, named: Sequence[str]) -> list[tuple[str, str]]:
+    """Which columns of two siblings are measured together: those declared, and what rules name."""
     names = [column.name for column in children.modelled]
+    if named and family.max_children < 2:
+        raise SchemaError(
+            f"a rule names {_sibling(family)}.{named[0]}, and with max_children = 1 there is none"
+        )
+    found = _declared_pairs(names, family)
+    there = {second for _, second in found}
+    return found + [(name, name) for name in named if name in names and name not in there]
+
+
+def _declared_pairs(names: Sequence[str], family: Family) -> list[tuple[str, str]]:
     if family.max_children < 2 or family.siblings == "none":
         return []
     if family.siblings == "same":
@@ -368,14 +574,20 @@ def _two(tables: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], Mappin
 def _require_plain(name: str, schema: Schema) -> None:
     if schema.unit is not None:
         raise SchemaError(f"table {name!r}: a unit is not declared; the family is the unit")
+    if schema.geography:
+        raise SchemaError(f"table {name!r}: places are not kept in families")
+
+
+def _require_declared(name: str, schema: Schema) -> None:
     if schema.undeclared:
         column = schema.undeclared[0].name
         raise SchemaError(
             f"table {name!r}: the domain of column {column!r} is to be found privately, which a "
             f"release of families does not do; declare its values, or its bounds and bins"
         )
-    if schema.rules or schema.geography:
-        raise SchemaError(f"table {name!r}: rules and places are not kept in families yet")
+
+
+def _require_modelled(name: str, schema: Schema) -> None:
     if not schema.modelled:
         raise SchemaError(f"table {name!r}: no column is modelled; declare at least one")
     for column in schema.modelled:

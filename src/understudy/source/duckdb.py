@@ -41,11 +41,13 @@ class DuckDBSource(OfFiles):
     def bind(self, schema: Schema) -> StreamedCounts:
         """Check the header; the rows stay where they are."""
         check_header(self.columns, schema, self.describe())
-        turns = 1
-        if schema.unit is not None:
-            rows = self._files.footprint() // (2 * len(self.columns)) + 1
-            turns = -(-rows * ROW_BYTES // (self._memory_limit // 2))
-        return StreamedCounts(self, schema, turns)
+        return StreamedCounts(self, schema, 1 if schema.unit is None else self.turns)
+
+    @property
+    def turns(self) -> int:
+        """Scans to a question, each for some of the privacy units, that stay within the memory."""
+        rows = self._files.footprint() // (2 * len(self.columns)) + 1
+        return -(-rows * ROW_BYTES // (self._memory_limit // 2))
 
     def length(self) -> int:
         """About how many rows there are, for shares of them alone."""

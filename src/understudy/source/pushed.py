@@ -38,7 +38,7 @@ from understudy.errors import SchemaError, SourceError, WorkloadError
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries.evaluate import MAX_CELLS, Clique, cells
 from understudy.quoting import named
-from understudy.schema import Category, Modelled, Schema
+from understudy.schema import Category, Column, Schema
 from understudy.source.base import (
     Sparse,
     Table,
@@ -54,18 +54,21 @@ from understudy.units import Unit
 __all__ = [
     "JOINT_CELLS",
     "Counted",
+    "Counting",
     "Engine",
     "EngineCost",
     "HeldCounts",
     "Operations",
     "PushedCounts",
     "PushedSource",
+    "Related",
     "cells_per_pass",
     "columns_of",
     "encoded",
     "engine_costs",
     "held",
     "packed",
+    "places",
     "quietly",
     "unions",
 ]
@@ -87,8 +90,8 @@ HeldCounts = tuple[list[str], NDArray[np.int64]]
 """The values of a column and their holders."""
 
 
-class Engine(Protocol):
-    """A table whose columns are encoded where they are."""
+class Counting(Protocol):
+    """What counts where the rows are."""
 
     def count(self, cliques: Sequence[Clique]) -> Iterator[Counted]:
         """The occupied cells of each clique, packed, in order; as few passes as pays.
@@ -98,8 +101,43 @@ class Engine(Protocol):
         """
         ...
 
+
+@dataclass(frozen=True)
+class Related:
+    """One of two tables that belong together, in the words of its engine.
+
+    `rows` has the family `u`, the codes `c0`, `c1`, ... and, where there is an order, what rows are
+    ordered by, `o0`, `o1`, ...; `texts` says which of the latter are texts.
+    """
+
+    rows: Any
+    texts: tuple[bool, ...]
+
+
+class Engine(Counting, Protocol):
+    """A table whose columns are encoded where they are."""
+
+    dialect: str
+    """Its name among those that count views (`source.views`)."""
+
     def keep(self, unit: Unit, null_values: Sequence[str]) -> None:
         """Count at most k rows of every unit from now on: those that `Unit` names."""
+        ...
+
+    def beside(self, other: "Engine") -> bool:
+        """Whether one query can ask both."""
+        ...
+
+    def related(
+        self, key: tuple[str, Sequence[str]], order: tuple[str, Sequence[str], pa.DataType] | None
+    ) -> Related:
+        """The rows whose key is there. Given are columns, what stands for null, the order's type."""
+        ...
+
+    def asking(
+        self, parents: Related, children: Related
+    ) -> tuple[str, str, Callable[[str], pa.Table]]:
+        """How a query calls two tables of this place, and what answers it with `cell` and `number`."""
         ...
 
 
@@ -128,6 +166,25 @@ class PushedSource(Table):
             self._check_named("unit", schema.unit.column)
             engine.keep(schema.unit, told.null_values)
         return PushedCounts(engine, schema)
+
+    def related(self, schema: Schema, key: str, order: str | None) -> tuple[Engine, Related]:
+        """The rows that name a family, for views; headers and types are checked, nothing is read."""
+        check_header(self.columns, schema, self.describe())
+        told = with_nulls(schema, self.null_values)
+        columns = {column.name: column for column in schema.columns}
+        nulls = {name: (*told.null_values, *column.null_values) for name, column in columns.items()}
+        self._check_named("key", key)
+        by = None
+        if order is not None:
+            type_ = self._type(columns[order])
+            if type_ is None or pa.types.is_boolean(type_):
+                raise SourceError(
+                    f"{self._where}: order {order!r} has type {named(self._stored(order))}; it must "
+                    f"hold numbers, texts, dates or times: {self._remedy(order)}"
+                )
+            by = (order, nulls[order], type_)
+        engine = self._engine(told)
+        return engine, engine.related((key, nulls[key]), by)
 
     def _forms(self, schema: Schema) -> dict[str, Form]:
         """The encoding of every modelled column, for the type that it is stored in."""
@@ -189,7 +246,7 @@ class PushedSource(Table):
         """The raw rows; any error."""
 
     @abstractmethod
-    def _type(self, column: Modelled) -> pa.DataType | None:
+    def _type(self, column: Column) -> pa.DataType | None:
         """The physical type of a column that a form speaks of; None where none does."""
 
     @abstractmethod
@@ -208,7 +265,7 @@ class PushedSource(Table):
 class PushedCounts:
     """Exact counts by the engine's own GROUP BY."""
 
-    def __init__(self, engine: Engine, schema: Schema) -> None:
+    def __init__(self, engine: Counting, schema: Schema) -> None:
         self.shape: tuple[int, ...] = tuple(schema.shape)
         self.unit = schema.unit
         self._engine = engine
@@ -433,6 +490,24 @@ def _listed(x: Any, codes: Mapping[str, int], ops: Operations) -> list[tuple[Any
     for text, code in codes.items():
         by_code.setdefault(code, []).append(text)
     return [(ops.among(x, texts), ops.whole(code)) for code, texts in by_code.items()]
+
+
+def places(x: Any, type_: pa.DataType, nulls: Sequence[str], ops: Operations) -> list[Any]:
+    """What orders children by a column: expressions, the first of which counts most.
+
+    Texts: plain numbers by size, then other texts by their letters, then null. Other types by value,
+    null last.
+    """
+    absent, blanks = ops.missing(x, Pieces(type_, (), (0,), 0)), ["", *nulls]
+    if not pa.types.is_string(type_):
+        kind = ops.cases([(absent, ops.whole(1))], ops.whole(0))
+        return [kind, ops.cases([(~absent, x)], None)]
+    bare = ops.trimmed(x, BLANKS)
+    absent = absent | ops.among(x, blanks) | ops.among(bare, blanks)
+    is_number, number = ops.number(bare, PLAIN_NUMBER)
+    kind = ops.cases([(absent, ops.whole(2)), (is_number, ops.whole(0))], ops.whole(1))
+    size = ops.cases([(~absent & is_number, number)], None)
+    return [kind, size, ops.cases([(~absent, bare)], None)]
 
 
 def packed(codes: Sequence[Any], shape: Sequence[int], clique: Clique, ops: Operations) -> Any:

@@ -7,7 +7,7 @@ falls into, one for each marginal, and those are counted.
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -20,15 +20,18 @@ from understudy.columns.temporal import Datetime
 from understudy.columns.unmodelled import Level
 from understudy.errors import InputError, SourceError
 from understudy.queries.evaluate import Clique, cells
-from understudy.schema import Modelled, Schema
+from understudy.schema import Column, Schema
 from understudy.source.addresses import permitted
 from understudy.source.pushed import (
     Counted,
+    Engine,
     PushedSource,
+    Related,
     cells_per_pass,
     columns_of,
     encoded,
     packed,
+    places,
     quietly,
 )
 from understudy.units import Unit
@@ -159,7 +162,7 @@ class SparkSource(PushedSource):
     def _fetched(self, names: Sequence[str]) -> pa.Table:
         return self._frame.select(*(_quoted(name) for name in names)).toArrow()
 
-    def _type(self, column: Modelled) -> pa.DataType | None:
+    def _type(self, column: Column) -> pa.DataType | None:
         return _arrow(self._frame.schema[column.name].dataType, column)
 
     def _stored(self, name: str) -> str:
@@ -177,6 +180,8 @@ class SparkSource(PushedSource):
 class _Cluster:
     """Counts by Spark's own aggregation."""
 
+    dialect = "spark"
+
     def __init__(
         self, frame: Any, where: str, codes: Mapping[str, Any], shape: Sequence[int]
     ) -> None:
@@ -186,6 +191,7 @@ class _Cluster:
             *(code.alias(name) for code, name in zip(codes.values(), names, strict=True))
         )
         self._coded = tuple(zip(names, codes.values(), strict=True))
+        self._weight: Any = None
         self._where = where
         self._shape = tuple(shape)
 
@@ -212,7 +218,50 @@ class _Cluster:
         )
         order = Window.partitionBy("u").orderBy(sf.md5(text), *names, "n")
         kept = rows.withColumn("place", sf.row_number().over(order))
-        self._frame = kept.where(sf.col("place") <= unit.max_rows).select(*names)
+        kept = kept.where(sf.col("place") <= unit.kept)
+        if unit.equal:
+            number = sf.count("*").over(Window.partitionBy("u"))
+            kept = kept.withColumn("w", sf.floor(sf.lit(unit.max_rows) / number).cast("bigint"))
+            self._weight, names = sf.sum("w").cast("bigint"), [*names, "w"]
+        self._frame = kept.select(*names)
+
+    def beside(self, other: Engine) -> bool:
+        """Whether both are of one session."""
+        return isinstance(other, _Cluster) and self._given.sparkSession is other._given.sparkSession
+
+    def related(
+        self, key: tuple[str, Sequence[str]], order: tuple[str, Sequence[str], pa.DataType] | None
+    ) -> Related:
+        """The rows whose key is there."""
+        from pyspark.sql import functions as sf
+
+        (name, nulls), by = key, []
+        if order is not None:
+            by = places(sf.col(_quoted(order[0])), order[2], order[1], _Operations())
+        x = _text(name)
+        rows = self._given.where(_told(x, nulls)).select(
+            sf.btrim(x, sf.lit(BLANKS)).alias("u"),
+            *(place.alias(f"o{i}") for i, place in enumerate(by)),
+            *(code.alias(name) for name, code in self._coded),
+        )
+        return Related(rows, tuple(i == 2 for i in range(len(by))))
+
+    def asking(
+        self, parents: Related, children: Related
+    ) -> tuple[str, str, Callable[[str], pa.Table]]:
+        """The two as names that the session puts the frames in for."""
+        session, where = self._given.sparkSession, self._where
+        given = {"parents": parents.rows, "children": children.rows}
+
+        def ask(query: str) -> pa.Table:
+            try:
+                with quietly():
+                    asked = session.sql(query, **given)
+            except Exception:  # noqa: BLE001
+                raise SourceError(f"{where}: Spark does not understand the query") from None
+            return _fetched(asked, where)
+
+        return "SELECT * FROM {parents}", "SELECT * FROM {children}", ask
 
     def count(self, cliques: Sequence[Clique]) -> Iterator[Counted]:
         """As many marginals at once as one pass counts well."""
@@ -231,7 +280,9 @@ class _Cluster:
             for start, clique in zip(starts, cliques, strict=True)
         ]
         cell = within[0] if len(within) == 1 else sf.explode(sf.array(*within))
-        asked = self._frame.select(cell.alias("cell")).groupBy("cell").agg(sf.count("*"))
+        number = sf.count("*") if self._weight is None else self._weight
+        kept = [] if self._weight is None else ["w"]
+        asked = self._frame.select(cell.alias("cell"), *kept).groupBy("cell").agg(number)
         at, number = columns_of(_fetched(asked, self._where))
         which = np.searchsorted(ends, at, side="right")
         return [(at[which == i] - start, number[which == i]) for i, start in enumerate(starts)]
@@ -342,7 +393,7 @@ class _Operations:
 _WHOLE = ("byte", "short", "integer", "long")
 
 
-def _arrow(stored: Any, column: Modelled) -> pa.DataType | None:
+def _arrow(stored: Any, column: Column) -> pa.DataType | None:
     """The physical type that a form speaks of; None for types that are not counted."""
     name = stored.typeName()
     if name in _WHOLE:

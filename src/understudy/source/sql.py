@@ -22,9 +22,19 @@ from understudy.columns.forms import ANY_DECIMAL, BLANKS, Form, Pieces
 from understudy.columns.unmodelled import Level
 from understudy.errors import InputError, SourceError
 from understudy.queries.evaluate import Clique
-from understudy.schema import Modelled, Schema
+from understudy.schema import Column, Schema
 from understudy.source.addresses import permitted
-from understudy.source.pushed import Counted, PushedSource, columns_of, encoded, packed, quietly
+from understudy.source.pushed import (
+    Counted,
+    Engine,
+    PushedSource,
+    Related,
+    columns_of,
+    encoded,
+    packed,
+    places,
+    quietly,
+)
 from understudy.units import Unit
 
 __all__ = ["SQLSource", "connect"]
@@ -107,18 +117,19 @@ class SQLSource(PushedSource):
         if level.length:
             rows = rows.filter(v.length() >= level.length)
             v = ops.first(x, level.length)
+        # A collation may take two texts for one: hashes tell them apart.
         if unit is None:
-            pairs = rows.select(v=v)
+            pairs = rows.select(v=v, k=ops.md5(v))
         else:
             who = self._expression[unit.column]
-            rows = rows.filter(ops.told(who, no_units))
-            pairs = rows.select(u=ops.trimmed(who, BLANKS), v=v).distinct()
+            rows, u = rows.filter(ops.told(who, no_units)), ops.trimmed(who, BLANKS)
+            pairs = rows.select(u=u, v=v, k=ops.md5(v), o=ops.md5(u)).distinct()
             pairs = pairs.mutate(h=ops.md5(unit.salt + "|" + pairs.v + "|" + pairs.u))
-            order = ibis.window(group_by="u", order_by="h")
+            order = ibis.window(group_by="o", order_by="h")
             pairs = pairs.mutate(place=ibis.row_number().over(order))
             pairs = pairs.filter(pairs.place < unit.max_rows)
-        asked = pairs.group_by("v").aggregate(n=pairs.count())
-        return _Link(self._backend, self._where).insist(asked)
+        asked = pairs.group_by(["v", "k"]).aggregate(n=pairs.count())
+        return _Link(self._backend, self._where).insist(asked.drop("k"))
 
     def _engine(self, schema: Schema) -> "_Database":
         forms = self._forms(schema)
@@ -129,7 +140,7 @@ class SQLSource(PushedSource):
     def _fetched(self, names: Sequence[str]) -> pa.Table:
         return self._backend.to_pyarrow(self._expression.select(*names))
 
-    def _type(self, column: Modelled) -> pa.DataType | None:
+    def _type(self, column: Column) -> pa.DataType | None:
         return _arrow(self._expression.schema()[column.name])
 
     def _stored(self, name: str) -> str:
@@ -164,6 +175,8 @@ class _Database:
         self._where = where
         self._shape = tuple(shape)
         self._ops = _Operations(backend.name)
+        self._backend, self.dialect = backend, str(backend.name)
+        self._weighted = False
         self._codes = {
             name: encoded(expression[name], found, self._ops) for name, found in forms.items()
         }
@@ -175,19 +188,56 @@ class _Database:
         x = self._expression[unit.column]
         rows = self._expression.filter(ops.told(x, null_values))
         rows = rows.select(u=ops.trimmed(x, BLANKS), **codes)
-        alike = ibis.window(group_by=["u", *codes], order_by=[rows[name] for name in codes])
+        # A collation may take two units for one: hashes tell them apart.
+        rows = rows.mutate(k=ops.md5(rows.u))
+        alike = ibis.window(group_by=["k", *codes], order_by=[rows[name] for name in codes])
         rows = rows.mutate(n=ibis.row_number().over(alike) + 1)
         listed = rows.c0.cast("string")
         for name in list(codes)[1:]:
             listed = listed + "," + rows[name].cast("string")
         text = unit.salt + "|" + listed + "|" + rows.n.cast("string") + "|" + rows.u
         rows = rows.mutate(h=ops.md5(text))
-        order = ibis.window(group_by="u", order_by=["h", *codes, "n"])
+        order = ibis.window(group_by="k", order_by=["h", *codes, "n"])
         rows = rows.mutate(place=ibis.row_number().over(order))
-        self._expression = rows.filter(rows.place < unit.max_rows)
+        rows = rows.filter(rows.place < unit.kept)
+        if unit.equal:
+            rows = rows.mutate(s=rows.count().over(ibis.window(group_by="k")))
+            rows = rows.mutate(w=(ops.whole(unit.max_rows) // rows.s).cast("int64"))
+        self._expression, self._weighted = rows, bool(unit.equal)
         self._codes = {
             name: self._expression[code] for name, code in zip(self._codes, codes, strict=True)
         }
+
+    def beside(self, other: Engine) -> bool:
+        """Whether both are of one connection, or of two to the same server."""
+        if not isinstance(other, _Database):
+            return False
+        mine, its = self._backend, other._backend
+        return mine is its or (mine.name == "postgres" and mine == its)
+
+    def related(
+        self, key: tuple[str, Sequence[str]], order: tuple[str, Sequence[str], pa.DataType] | None
+    ) -> Related:
+        """The rows whose key is there."""
+        name, nulls = key
+        x, rows = self._expression[name], {}
+        texts: tuple[bool, ...] = ()
+        if order is not None:
+            found = places(self._expression[order[0]], order[2], order[1], self._ops)
+            rows = {f"o{i}": place for i, place in enumerate(found)}
+            texts = tuple(place.type().is_string() for place in found)
+        rows |= {f"c{i}": code for i, code in enumerate(self._codes.values())}
+        told = self._expression.filter(self._ops.told(x, nulls))
+        return Related(told.select(u=self._ops.trimmed(x, BLANKS), **rows), texts)
+
+    def asking(
+        self, parents: Related, children: Related
+    ) -> tuple[str, str, Callable[[str], pa.Table]]:
+        """The two as texts of queries."""
+        backend, link = self._backend, self._link
+        kinds = {"cell": "int64", "number": "int64"}
+        one, other = (str(backend.compile(each.rows)) for each in (parents, children))
+        return one, other, lambda query: link.insist(backend.sql(query, schema=kinds))
 
     def check(self, remedy: Callable[[str], str]) -> None:
         """Have the database understand every column, on no rows, and compare texts by letters."""
@@ -221,9 +271,13 @@ class _Database:
     def _count(self, clique: Clique) -> Counted:
         codes = list(self._codes.values())
         cell = packed(codes, self._shape, clique, self._ops)
-        rows = self._expression.select(cell=cell)
-        asked = rows.group_by("cell").aggregate(number=rows.count())
-        return columns_of(self._link.insist(asked))
+        if self._weighted:
+            rows = self._expression.select(cell=cell, w=self._expression.w)
+            number = rows.w.sum().cast("int64")
+        else:
+            rows = self._expression.select(cell=cell)
+            number = rows.count()
+        return columns_of(self._link.insist(rows.group_by("cell").aggregate(number=number)))
 
 
 class _Link:

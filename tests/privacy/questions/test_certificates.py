@@ -15,6 +15,7 @@ from understudy.privacy.gate import Gate
 from understudy.privacy.noise import SeededNoise
 from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import (
+    MOST_SYNTHETIC,
     VARIATION_GRID,
     TotalVariations,
     WorstError,
@@ -179,7 +180,7 @@ def test_two_thousand_certificates_miss_as_often_as_stated(make, beta, deviation
 
 # --- very many rows: M·c − n·ĉ passes 64 bits ---------------------------------------------------
 
-MOST, MANY = 2**40, 2**31
+MOST, MANY = 2**42, MOST_SYNTHETIC
 sizes = st.integers(1, MANY) | st.sampled_from([1, 2**20 - 1, 2**20, MANY - 1, MANY])
 totals = st.integers(0, MOST) | st.sampled_from([0, 1, 2**20, MOST - 1, MOST])
 
@@ -200,6 +201,7 @@ def differences(draw):
 def test_differences_in_two_parts_are_those_of_whole_numbers(given_numbers, kind):
     size, counts, n, synthetic = given_numbers
     expected = [size * c - n * s for c, s in zip(counts, synthetic, strict=True)]
+    kind = "uint64" if kind == "uint32" and max(synthetic, default=0) >= 2**32 else kind
     high, low = apart(size, np.array(counts, np.int64), n, np.array(synthetic, kind))
     assert high.dtype == low.dtype == np.int64
     assert all(0 <= part < 2**20 for part in low.tolist())
@@ -207,6 +209,25 @@ def test_differences_in_two_parts_are_those_of_whole_numbers(given_numbers, kind
     assert whole == expected
     assert largest(high, low) == max(map(abs, expected), default=0)
     assert absolute(high, low) == sum(map(abs, expected))
+
+
+beyond = st.sampled_from([2**44 - 2, 2**44 - 1, 2**44, 2**44 + 1, 2**60])
+
+
+@given(beyond, st.lists(beyond, min_size=1, max_size=4), sizes, st.integers(0, MANY))
+@example(2**60, [2**60] * 4, MANY, MANY)
+def test_beyond_the_largest_counts_a_row_still_moves_no_more_than_a_row(n, counts, size, fixed):
+    """One cell and n move by one: K by at most M, the sum of errors by at most 2M."""
+    fixed = min(fixed, size)
+    synthetic = np.array([fixed, *[0] * (len(counts) - 1)])
+    if len(counts) > 1:
+        synthetic[1] = size - fixed
+    parts = [
+        apart(size, np.array([counts[0] + more, *counts[1:]]), n + more, synthetic)
+        for more in (0, 1)
+    ]
+    assert abs(largest(*parts[0]) - largest(*parts[1])) <= size
+    assert abs(absolute(*parts[0]) - absolute(*parts[1])) <= 2 * size
 
 
 @pytest.mark.parametrize("relation", list(Relation), ids=str)

@@ -28,7 +28,7 @@ class Particles(DataPlayer[State]):
     """
 
     records: int = 200_000
-    tree_cells: int = 1_000_000
+    tree_cells: int = 300_000
     sweeps: int = 4
     ordered: tuple[int, ...] = ()
     """How many of each column's values, the first ones, are in an order; empty: none of any."""

@@ -20,7 +20,7 @@ from understudy.privacy.questions.gradient import NetworkGradient
 from understudy.privacy.questions.graphs import Degrees, Triangles
 from understudy.privacy.questions.moments import Moments
 from understudy.privacy.questions.rejection import BernoulliRejection, Payoff, rejection_scale
-from understudy.privacy.questions.requests import GRID, Cell
+from understudy.privacy.questions.requests import GRID, MOST_SYNTHETIC, Cell
 from understudy.privacy.questions.selections import (
     LARGEST_WEIGHT,
     Picked,
@@ -34,6 +34,7 @@ from understudy.privacy.questions.values import Values
 __all__ = [
     "GRID",
     "LARGEST_WEIGHT",
+    "MOST_SYNTHETIC",
     "VARIATION_GRID",
     "BernoulliRejection",
     "BestModels",

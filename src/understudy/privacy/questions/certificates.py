@@ -11,7 +11,8 @@ M·q(x) − ĉ where n moves too), hence K by M and the answer by L.
 **Total variations.** ⌈2·Σ_cells |M·c − n·ĉ| / M⌉ for every marginal, before rounding 4·n·TV, with
 discrete Gaussian noise. A neighbour moves each by at most `variation_step`.
 
-M·c may pass 64 bits for tables beyond 2·10⁹ rows, so differences are kept in two parts.
+M·c may pass 64 bits for tables beyond 2·10⁹ rows, so differences are kept in two parts. Counts and n
+are cut off at 2^44 there: that moves no two of them apart, so what a neighbour moves stays as it is.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ VARIATION_GRID = 2
 # Cells of records that are held at once.
 _CHUNK_CELLS = 8_000_000
 _LOW = 20  # bits of the lower part
+_MOST = 2**44
 
 
 def variation_step(relation: Relation, *, rows_public: bool) -> int:
@@ -171,8 +173,12 @@ class TotalVariations(_OfTables, Noised):
 
 
 def apart(size: int, counts: Counts, n: int, fixed: Counts) -> tuple[Counts, Counts]:
-    """(high, low) with size·counts − n·fixed = 2^20·high + low, 0 ≤ low < 2^20; to 2^40 rows."""
+    """(high, low) with size·counts − n·fixed = 2^20·high + low, 0 ≤ low < 2^20.
+
+    For a size up to `MOST_SYNTHETIC` = 2^38, of which no part passes 2^62 + 2^39.
+    """
     mask = (1 << _LOW) - 1
+    counts, n = np.minimum(counts, _MOST), min(n, _MOST)
     whole = np.asarray(fixed, np.int64)
     low = size * (counts & mask) - (n & mask) * whole
     high = size * (counts >> _LOW) - (n >> _LOW) * whole
@@ -191,6 +197,11 @@ def largest(high: Counts, low: Counts) -> int:
 
 def absolute(high: Counts, low: Counts) -> int:
     """The sum of the absolute values of numbers in two parts."""
-    below = high < 0
-    sums = [(int(high[at].sum()) << _LOW) + int(low[at].sum()) for at in (~below, below)]
+    below, mask = high < 0, (1 << _LOW) - 1
+    sums = [
+        (int((high[at] >> _LOW).sum()) << 2 * _LOW)
+        + (int((high[at] & mask).sum()) << _LOW)
+        + int(low[at].sum())
+        for at in (~below, below)
+    ]
     return sums[0] - sums[1]

@@ -31,6 +31,8 @@ exact values stay integers and sensitivities exact."""
 
 # Rows that a reference may speak of: far above any table, far below what int64 holds on the grid.
 _LARGEST = 2.0**50
+MOST_SYNTHETIC = 2**38
+"""Synthetic rows, or what families weigh, that a certificate compares without passing 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +256,8 @@ def require_synthetic(
     cliques: Sequence[Clique], synthetic: Sequence[Counts], size: int, facts: Facts
 ) -> None:
     """The sensitivity M holds for counts of M rows and for nothing else."""
-    if type(size) is not int or not 1 <= size <= 2**31:
-        raise PrivacyError(f"a certificate needs 1 to 2^31 synthetic rows, got {size}")
+    if type(size) is not int or not 1 <= size <= MOST_SYNTHETIC:
+        raise PrivacyError(f"a certificate needs 1 to 2^38 synthetic rows, got {size}")
     require_plain(synthetic, *synthetic)
     if len(synthetic) != len(cliques):
         raise PrivacyError(f"{len(cliques)} marginals need as many tables, got {len(synthetic)}")
