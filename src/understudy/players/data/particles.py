@@ -31,6 +31,8 @@ class Particles(DataPlayer[State]):
     records: int = 200_000
     tree_cells: int = 300_000
     sweeps: int = 4
+    ordered: tuple[int, ...] = ()
+    """How many of each column's values, the first ones, are in an order; empty: none of any."""
 
     accepts = frozenset({Kind.TABLE, Kind.COARSENED})
     shows = Fitted
@@ -74,6 +76,5 @@ class Particles(DataPlayer[State]):
         self, problem: Problem, measured: tuple[Measured, ...], key: int, effort: Effort
     ) -> Fitted:
         rng = np.random.default_rng(key)
-        return fit(
-            problem.shape, measured, problem.rows, effort, rng, problem.cliques, problem.project
-        )
+        known = problem.cliques, problem.project, self.ordered
+        return fit(problem.shape, measured, problem.rows, effort, rng, *known)
