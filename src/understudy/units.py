@@ -29,7 +29,7 @@ from typing import Any
 
 from understudy.errors import InputError
 
-__all__ = ["EQUAL", "OPEN", "ROW", "Unit", "group", "weight_of"]
+__all__ = ["EQUAL", "OPEN", "ROW", "Unit", "group", "things", "weight_of"]
 
 ROW = "row"
 """What a schema file says where one row is protected, as an explicit choice."""
@@ -147,6 +147,13 @@ class Unit:
         if self.equal:
             return f"{self.column} (at most {self.equal} of its rows count, together as one)"
         return f"{self.column} (at most {self.max_rows} of its rows count)"
+
+
+def things(unit: Unit | None) -> str:
+    """What shares are shares of, in a word."""
+    if unit is None or unit.weight == 1:
+        return "rows"
+    return "families" if unit.family else "units"
 
 
 def group(unit: Unit | None) -> int:

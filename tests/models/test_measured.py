@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.thorough import examples
 
-from understudy.models.measured import adjacent, frequent, merge, pair_labels, simplex
+from understudy.models.measured import (
+    adjacent,
+    frequent,
+    merge,
+    ordered_labels,
+    pair_labels,
+    simplex,
+)
 from understudy.privacy.coarsened import Coarsened
 
 # --- labels --------------------------------------------------------------------------------------
@@ -101,6 +108,16 @@ def test_labels_make_tables_of_about_the_cells_asked_for(shape, cells):
 def test_even_shares_reach_the_cells():
     labels = pair_labels((np.ones(100), np.ones(100)), 400.0)
     assert [int(label.max()) + 1 for label in labels] == [20, 20]
+
+
+def test_values_beside_the_order_stay_by_themselves():
+    shares = (np.ones(12) / 12, np.array([0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1]))
+    labels = ordered_labels(shares, (10, 7), 12.0)
+    inner = pair_labels((shares[0][:10], shares[1]), 12.0)
+    assert labels[0].tolist() == [*inner[0].tolist(), inner[0].max() + 1, inner[0].max() + 2]
+    assert labels[1].tolist() == inner[1].tolist()
+    require_onto(labels[0], 12)
+    assert ordered_labels(shares, (10, 7), 70.0) is None
 
 
 def brute(table, labels):

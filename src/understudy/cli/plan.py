@@ -71,6 +71,7 @@ def plan(
     from understudy.releases import outline, prepare
     from understudy.releases.verdict import foreseen
     from understudy.schema import Schema
+    from understudy.units import things
 
     wanted = options.wanted(target, choices, rows=rows, **options.account(ledger, dataset))
     loaded = options.read_as(Schema.load(schema), None, drop_other_columns)
@@ -84,10 +85,9 @@ def plan(
         shell.say((needed_epsilon(wanted, prepared), "bold"))
     size = outline.assumed_rows(prepared, rows)
     forecast = prepared.forecast(size)
-    things = "rows" if prepared.schema.weight == 1 else "families"
     source = "public" if rows is None and prepared.design.rows else "assumed"
     shell.say(
-        (f"Plan for a table of {size:,} {things} ({source})", "bold"),
+        (f"Plan for a table of {size:,} {things(prepared.schema.unit)} ({source})", "bold"),
         f", by {prepared.method.name}; nothing is spent",
     )
     _show(prepared, forecast, size, account)

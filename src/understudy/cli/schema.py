@@ -263,7 +263,8 @@ def _compare(schema: Schema, path: Path, files: Sequence[str], table: str | None
     if isinstance(schema, FamilySchema):
         parts = [*schema.tables[:2]]
         if len(files) == 1:  # a flat file, of which each level has some columns
-            parts, files = [replace(part, drop_other_columns=True) for part in parts], [*files * 2]
+            parts = [replace(part, drop_other_columns=True) for part in parts]
+            files = [files[0], files[0]]
     elif len(files) > 1:
         raise InputError(f"--children {files[1]} goes with a schema of two tables, version = 2")
     sources = [read(file, table=table) for file in files]

@@ -27,6 +27,7 @@ from understudy.models.junction import JunctionTree, grow
 from understudy.models.margins import one_ways
 from understudy.models.measured import Labels, Measured, View
 from understudy.models.moves import Cloud, spread
+from understudy.models.smooth import smooth
 from understudy.models.weighted import Weighted, swaps_for
 
 __all__ = ["Effort", "Fitted", "fit", "independent"]
@@ -85,8 +86,12 @@ def fit(
     rng: np.random.Generator,
     cliques: Sequence[Clique] = (),
     project: Projection | None = None,
+    ordered: Sequence[int] = (),
 ) -> Fitted:
     """Fit everything that was measured; `cliques` are what sampled rows will be held to.
+
+    `ordered` says how many of each column's values, the first ones, are in an order: tables of pairs
+    that were measured in runs of them are fitted smoothly (`smooth`).
 
     `project` moves records that public rules forbid to the nearest that they allow. It does so before
     the records are weighed, so that what was measured is fitted by allowed records alone: the model
@@ -96,6 +101,8 @@ def fit(
     estimates, deviations = one_ways(shape, measured, rows)
     found, gains = blocks_of(shape, measured, estimates, rows)
     blocks, columns = [block for block in found if block.shows], column_blocks(estimates)
+    if ordered:
+        blocks = [_smooth(block, estimates, ordered) for block in blocks]
     tree = JunctionTree(shape, *grow(shape, gains, effort.tree_cells))
     _fit_tree(tree, [*blocks, *columns], rows, effort.tree_sweeps)
     codes = tree.sample(effort.records, rng)
@@ -117,6 +124,14 @@ def fit(
     weights = cloud.weights.astype(np.float32)
     model = Weighted(shape, tuple(small), weights, tuple(cliques), swaps_for(rows))
     return Fitted(model, estimates, deviations)
+
+
+def _smooth(block: Block, estimates: Sequence[Table], ordered: Sequence[int]) -> Block:
+    """Pairs of two ordered columns that were measured in runs of their values."""
+    if len(block.clique) != 2 or min(ordered[i] for i in block.clique) < 2:
+        return block
+    i, j = block.clique
+    return smooth(block, (estimates[i], estimates[j]), (ordered[i], ordered[j]))
 
 
 def _fit_tree(tree: JunctionTree, blocks: Sequence[Block], rows: float, sweeps: int) -> None:

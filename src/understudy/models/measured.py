@@ -23,6 +23,7 @@ __all__ = [
     "commonest",
     "frequent",
     "merge",
+    "ordered_labels",
     "pair_labels",
     "simplex",
 ]
@@ -122,6 +123,20 @@ def pair_labels(shares: tuple[Table, ...], cells: float) -> tuple[Labels, ...] |
             left /= sizes[i]
             open_columns.remove(i)
     return tuple(adjacent(s, max(2, int(w))) for s, w in zip(shares, wanted, strict=True))
+
+
+def ordered_labels(
+    shares: tuple[Table, ...], ordered: tuple[int, ...], cells: float
+) -> tuple[Labels, ...] | None:
+    """`pair_labels` of the first `ordered` values of each column; the others stay by themselves."""
+    inner = tuple(s[:size] for s, size in zip(shares, ordered, strict=True))
+    labels = pair_labels(inner, cells)
+    if labels is None:
+        return None
+    return tuple(
+        np.concatenate([label, label.max() + 1 + np.arange(s.size - label.size)])
+        for label, s in zip(labels, shares, strict=True)
+    )
 
 
 def merge(table: Table, labels: tuple[Labels, ...]) -> Table:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from understudy.units import Unit
+from understudy.units import Unit, things
 
 __all__ = ["Relation"]
 
@@ -50,9 +50,7 @@ class Relation(StrEnum):
         change = "replaced by another" if self is Relation.REPLACE else "added or removed"
         who = "row" if unit is None else str(unit)
         if rows_public is None:
-            what = "rows" if unit is None or unit.weight == 1 else "families"
-            what = "units" if unit is not None and unit.equal else what
-            return f"one {who} {change}; the number of {what} is private"
+            return f"one {who} {change}; the number of {things(unit)} is private"
         if self is Relation.REPLACE and unit is None:
             return f"one row {change}; the number of rows ({rows_public}) is public"
         # Families weigh as much as so many rows, and so do units whose rows share a weight.

@@ -36,8 +36,7 @@ def known(release: Release) -> Known:
     Raises:
         InputError: The release has no noisy tables: its method measures none, or it is too old.
     """
-    unit = release.schema.unit
-    if unit is not None and unit.equal:
+    if release.schema.unit is not None and release.schema.unit.equal:
         raise InputError(
             'estimates are of rows that count one each, and this release has weight = "equal"; use '
             "answer, which is certified"

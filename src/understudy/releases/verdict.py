@@ -24,7 +24,7 @@ from understudy.releases.certificate import VARIATION
 from understudy.releases.plan import Blueprint, Prepared, design_of
 from understudy.releases.release import Release
 from understudy.releases.replan import method_of
-from understudy.units import group
+from understudy.units import group, things
 from understudy.wording import percent, points
 
 T = TypeVar("T")
@@ -123,7 +123,7 @@ def foreseen(prepared: Prepared, rows: int, errors: Errors | None) -> Verdict | 
     """The verdict before a release, for about `rows` rows; None where nothing can be forecast."""
     if errors is None:
         return None
-    now = _expected(errors, prepared.margin(rows), prepared.design)
+    now = _expected(errors, prepared.margin(rows), prepared)
     own = prepared.usual(rows).blueprint
     advice = _advice(own, prepared.budget, group(prepared.schema.unit), now)
     return judge(now, advice)
@@ -136,8 +136,8 @@ def verdict(release: Release) -> Verdict:
     mean = None if errors is None else errors.mean
     noise = errors is not None and errors.noise
     doubtful = contradicted(release.diagnostics) or ""
-    bound, things = release.certificate.bound, _things(release.schema.weight)
-    now = _Figures(rows, mean, bound, widest, noise, doubtful, things)
+    bound, counted = release.certificate.bound, things(release.schema.unit)
+    now = _Figures(rows, mean, bound, widest, noise, doubtful, counted)
     own = None if errors is None else _blueprint(release)
     if own is None:
         return judge(now)
@@ -159,15 +159,11 @@ def _blueprint(release: Release) -> Blueprint | None:
     return Blueprint(method, design, share, VARIATION in release.plan)
 
 
-def _expected(errors: Errors, margin: float, design: Design) -> _Figures:
-    widest = max(map(len, design.cliques))
-    rows = errors.rows // design.weight
-    bound, things = min(1.0, errors.worst + margin), _things(design.weight)
-    return _Figures(rows, errors.mean, bound, widest, errors.noise, things=things)
-
-
-def _things(weight: int) -> str:
-    return "rows" if weight == 1 else "families"
+def _expected(errors: Errors, margin: float, prepared: Prepared) -> _Figures:
+    widest = max(map(len, prepared.design.cliques))
+    rows = errors.rows // prepared.design.weight
+    bound, counted = min(1.0, errors.worst + margin), things(prepared.schema.unit)
+    return _Figures(rows, errors.mean, bound, widest, errors.noise, things=counted)
 
 
 def _advice(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> str:

@@ -8,7 +8,7 @@ from understudy.audit import ceiling
 from understudy.privacy.cost import SampledGroups
 from understudy.privacy.relation import Relation
 from understudy.releases import Release
-from understudy.units import Unit
+from understudy.units import Unit, things
 from understudy.wording import number, percent, points
 
 __all__ = [
@@ -42,7 +42,7 @@ def protected(unit: Unit | None) -> str:
 
 def counted(release: Release) -> str:
     """What the shares of a release are shares of."""
-    return "rows" if release.schema.weight == 1 else "families"
+    return things(release.schema.unit)
 
 
 def meaning(epsilon: float, delta: float, unit: Unit | None, relation: Relation) -> str:

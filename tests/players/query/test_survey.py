@@ -180,6 +180,26 @@ def test_pairs_that_noise_would_drown_are_merged():
     assert small[0].shape < WIDE[:2]
 
 
+def test_pairs_of_ordered_columns_are_merged_to_what_noise_leaves_visible():
+    """0.1·n/σ cells where both columns are in order; special values and null stay alone."""
+    shape, rows = (9, 11, 9), 20_000
+    method, design, plan = planned(shape, rows=rows, rho=Fraction(1, 500))
+    design = replace(design, ordered=(True, True, False), apart=(0, 2, 0))
+    query, data = method.players(design, plan)
+    account = StrictCharges(plan, Relation.ADD_REMOVE)
+    codes = Codes(chained(shape, rows), shape)
+    gate = Asked(Gate(codes, account, Relation.ADD_REMOVE, SeededNoise(1), rows))
+    play(design.problem(rows), query, data, gate, np.random.default_rng(0))
+    ((both, *others),) = [tables for _, purpose, tables in gate.log if purpose == Opening.PAIRS]
+    assert isinstance(both, Coarsened)
+    assert both.clique == (0, 1)
+    assert others == [(0, 2), (1, 2)]  # categories have no neighbours
+    first, second = both.shape
+    assert first * (second - 2) <= 0.1 * rows / plan[Opening.PAIRS].event.sigma < 81
+    assert both.labels[1][-2:].tolist() == [second - 2, second - 1]
+    assert max(both.labels[1][:-2]) == second - 3
+
+
 def test_repeated_tables_are_averaged_with_the_noise_that_is_left():
     method, design, plan = planned((2, 2), rows=500, rho=Fraction(1, 10), quanta=12)
     query, data = method.players(design, plan)

@@ -15,6 +15,7 @@ __all__ = ["Particles"]
 State = tuple[tuple[Measured, ...], int]
 
 _LEAST = 20_000
+_FURTHER = 4
 # Records times columns that are held in memory.
 _ENTRIES = 200_000_000
 
@@ -30,6 +31,8 @@ class Particles(DataPlayer[State]):
     records: int = 200_000
     tree_cells: int = 300_000
     sweeps: int = 4
+    ordered: tuple[int, ...] = ()
+    """How many of each column's values, the first ones, are in an order; empty: none of any."""
 
     accepts = frozenset({Kind.TABLE, Kind.COARSENED})
     shows = Fitted
@@ -58,7 +61,9 @@ class Particles(DataPlayer[State]):
         """The final fit, with all records."""
         measured, key = state
         size = self.size(problem.rows, len(problem.shape))
-        effort = Effort(size, self.tree_cells, sweeps=self.sweeps)
+        # Records that rules have moved are no longer the tree's: weights have further to go.
+        sweeps = self.sweeps * (_FURTHER if problem.project is not None else 1)
+        effort = Effort(size, self.tree_cells, sweeps=sweeps)
         fitted = self._fit(problem, measured, key, effort)
         assert fitted.model is not None
         return fitted.model
@@ -71,6 +76,5 @@ class Particles(DataPlayer[State]):
         self, problem: Problem, measured: tuple[Measured, ...], key: int, effort: Effort
     ) -> Fitted:
         rng = np.random.default_rng(key)
-        return fit(
-            problem.shape, measured, problem.rows, effort, rng, problem.cliques, problem.project
-        )
+        known = problem.cliques, problem.project, self.ordered
+        return fit(problem.shape, measured, problem.rows, effort, rng, *known)
