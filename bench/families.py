@@ -318,11 +318,12 @@ def main(options: list[str] | None = None) -> None:
     parser.add_argument("--diabetes", type=Path, help="the UCI table of diabetes hospital stays")
     parser.add_argument("--epsilon", nargs="+", default=["1", "3.2", "10"])
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--only", choices=["households", "diabetes"])
+    parser.add_argument("--only", choices=["households", "visits", "diabetes"])
     asked = parser.parse_args(options)
-    cases = [] if asked.only == "diabetes" else [generated(0)]
-    if asked.diabetes is not None and asked.only != "households":
+    cases = [generated(0), ordered(0)]
+    if asked.diabetes is not None:
         cases.append(patients(asked.diabetes))
+    cases = [case for case in cases if asked.only in (None, case.name)]
     for case in cases:
         truth = case.truth
         print(f"{case.name}: {truth.sizes.size:,} families, {int(truth.sizes.sum()):,} children")
