@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import subprocess
 import sys
 from itertools import product
@@ -191,7 +193,8 @@ def test_what_is_wrong_inside_rows_says_nothing(schema):
     plain: list[Progress] = []
     made = us.release(odd, schema, epsilon=1, method="independent", progress=said.append)
     us.release(people(200), schema, epsilon=1, method="independent", progress=plain.append)
-    assert said == plain
+    # The time is forecast from the number of rows, which is measured with noise and paid for.
+    assert [replace(p, seconds=0) for p in said] == [replace(p, seconds=0) for p in plain]
     assert schema.illegal(made.rows) == []
 
 

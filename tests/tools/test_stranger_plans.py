@@ -65,7 +65,7 @@ class Facts:
     def __init__(self, prepared: Prepared) -> None:
         design = prepared.design
         self.manifest = {"workload": prepared.workload.to_json(prepared.schema)}
-        self.promise = {"relation": str(design.relation), "rows_public": design.rows}
+        self.promise = {"relation": str(design.relation), "rows_public": design.rows, "unit": "row"}
         self.schema = stranger.tomllib.loads(prepared.schema.dumps())
 
     def columns(self) -> list[dict[str, Any]]:
