@@ -33,8 +33,8 @@ from understudy.models.weighted import Weighted, swaps_for
 __all__ = ["Effort", "Fitted", "fit", "independent"]
 
 _SETTLED = 0.04
-"""A sweep that moves the tables by less than this part of how far they are from what was measured is
-the last: noise hides what further ones would do."""
+"""A sweep of the tree or the weights that moves the tables by less than this part of how far they are
+from what was measured is the last: noise hides what further ones would do."""
 _HEALTHY = 0.5
 """The share of records that weights must leave effective."""
 _FEWEST_MOVED = 20_000
@@ -144,18 +144,28 @@ def _fit_tree(tree: JunctionTree, blocks: Sequence[Block], rows: float, sweeps: 
         if home is not None:
             homes[home].append((number, block.clique))
 
+    moved = off = 0.0
+
     def refine(number: int, table: Table) -> Table:
+        nonlocal moved, off
         block = blocks[number]
-        if block.labels is None:
-            return block.refine(rows * table.reshape(-1), rows).reshape(table.shape)
-        cells = _grid(block.labels)
-        flat = rows * np.ascontiguousarray(table).reshape(-1)
-        parts = kernels.parts(block.y.size)
-        kernels.weigh(cells.reshape(-1), flat, parts)
-        return block.refine(parts.sum(axis=0), rows)[cells]
+        cells = None if block.labels is None else _grid(block.labels)
+        current = rows * np.ascontiguousarray(table).reshape(-1)
+        if cells is not None:
+            parts = kernels.parts(block.y.size)
+            kernels.weigh(cells.reshape(-1), current, parts)
+            current = parts.sum(axis=0)
+        factors = block.refine(current, rows)
+        after = factors * current
+        moved += float(np.abs(after - current).sum())
+        off += float(np.abs(after - block.y).sum())
+        return factors.reshape(table.shape) if cells is None else factors[cells]
 
     for _ in range(sweeps):
+        moved = off = 0.0
         tree.sweep(homes, refine)
+        if moved < _SETTLED * off:
+            break
 
 
 def _weigh(cloud: Cloud, blocks: Sequence[Block], columns: Sequence[Block], sweeps: int) -> bool:
