@@ -151,7 +151,7 @@ class Unit:
 
 def things(unit: Unit | None) -> str:
     """What shares are shares of, in a word."""
-    if unit is None or unit.weight == 1:
+    if unit is None or not (unit.family or unit.equal):
         return "rows"
     return "families" if unit.family else "units"
 

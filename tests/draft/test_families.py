@@ -7,7 +7,9 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
+from understudy.columns.unmodelled import UndeclaredShape
 from understudy.draft import children_per_parent, confirm, draft_families, draft_split
+from understudy.draft.families import _bounded
 from understudy.draft.review import Choice, answered, decision_named, decisions
 from understudy.errors import InputError, SchemaError, UnconfirmedError
 from understudy.schema import Category, Identifier, Integer, Schema
@@ -163,3 +165,15 @@ def test_a_level_without_columns_is_refused(visits):
         draft_split(visits.select(["patient_id", "ward", "cost"]), "patient_id")
     with pytest.raises(InputError, match="differs between rows"):
         draft_split(visits.select(["patient_id", "sex", "birth_year"]), "patient_id")
+
+
+def test_the_question_names_the_columns_that_were_found_to_be_the_parents(visits):
+    (decision, *_) = decisions(draft_split(visits, "patient_id"))
+    assert any("sex" in line and "birth" in line for line in decision.holds)
+
+
+def test_a_column_without_a_domain_is_marked_as_what_rows_said():
+    column = UndeclaredShape("dose", wanted="number")
+    made = _bounded(column, pa.chunked_array([pa.nulls(3, pa.float64())]))
+    assert isinstance(made, Identifier)
+    assert made.read_from_rows == ("type",)

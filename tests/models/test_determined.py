@@ -6,6 +6,7 @@ import pytest
 from understudy.models import Measured
 from understudy.models.blocks import blocks_of
 from understudy.models.determined import determined
+from understudy.models.measured import merge
 
 VALUES, GROUPS, ROWS, SIGMA = 40, 6, 20_000, 40.0
 
@@ -59,3 +60,16 @@ def test_the_fit_takes_the_function_for_what_it_saw():
     (block, *_), gains = blocks_of((VALUES, GROUPS), measured, columns, ROWS)
     assert off(block.y.reshape(table.shape), table) < 0.03
     assert gains[0, 1] > 1.0  # of ln 6 = 1.8 nats
+
+
+def test_a_function_that_a_merged_view_contradicts_is_not_believed():
+    table, base, noisy = pair(1.0)
+    columns = (base.sum(axis=1), base.sum(axis=0))
+    labels = np.arange(VALUES) // 10, np.arange(GROUPS) // 2
+    seen = merge(table, labels)
+    moved = np.zeros_like(seen)
+    moved[:2, :2] = [[500.0, -500.0], [-500.0, 500.0]]  # a hundred times the noise of this view
+    for other, believed in ((seen, True), (seen + moved, False)):
+        measured = [Measured((0, 1), noisy, SIGMA), Measured((0, 1), other, 5.0, labels)]
+        block = blocks_of((VALUES, GROUPS), measured, columns, ROWS)[0][0]
+        assert (off(block.y.reshape(table.shape), table) < 0.03) == believed

@@ -12,8 +12,10 @@ import pytest
 
 import understudy as us
 from understudy.errors import InputError
+from understudy.privacy.relation import Relation
 from understudy.releases.bundle import digest, manifest_bytes
 from understudy.releases.outline import noise_in_rows
+from understudy.report import render
 from understudy.report.compare import compare
 from understudy.schema import Category, Identifier, Integer, Schema
 from understudy.units import Unit
@@ -92,3 +94,19 @@ def test_what_weights_do_not_do(people, folder):
         compare(people, made)
     with pytest.raises(InputError, match="released by maxent"):
         us.release(people, EQUAL, epsilon=1, delta="1e-6", method="independent")
+
+
+@pytest.mark.parametrize(
+    "unit", [Unit("who", 1), Unit.sharing("who", 1), EQUAL.unit, Unit("P.k", 1, family="C")]
+)
+def test_both_verifiers_say_alike_what_is_counted(unit, second_verifier):
+    said = Relation.ADD_REMOVE.describe(rows_public=None, unit=unit)
+    promise = {"relation": "add-remove", "rows_public": None, "unit": unit.to_json()}
+    promise |= {"epsilon": "1", "delta": "1/1000000"}
+    assert said in second_verifier.__globals__["in_words"](promise)
+
+
+def test_the_report_says_how_many_rows_of_a_person_count(folder):
+    page = " ".join(render(us.Release.load(folder)).split())
+    assert "more than 4, so many count" in page
+    assert "weigh as much as one row together" in page

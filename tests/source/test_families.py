@@ -13,7 +13,7 @@ from understudy.privacy.sensitive import reveal
 from understudy.schema import Category, Identifier, Integer, Schema
 from understudy.schema.family import Family, FamilySchema
 from understudy.source import read
-from understudy.source.families import FamilySource, families_of
+from understudy.source.families import FamilySource, _read, families_of
 
 PARENTS = Schema((Identifier("k"), Category("p", ("a", "b"))))
 CHILDREN = Schema((Identifier("k"), Identifier("when"), Integer("c", lower=0, upper=9)))
@@ -198,3 +198,24 @@ def test_one_table_that_is_not_flat_is_refused():
     )
     with pytest.raises(SourceError, match="keys have two names"):
         FamilySource(read(second)).bind(named)
+
+
+def test_an_order_in_half_precision_and_names_of_any_length():
+    first, second = tables([("1", "a")], [("1", None, 1), ("1", None, 2), ("1", None, 3)])
+    order = pa.array(np.array([2.5, -1, np.nan], np.float16))
+    made = families_of(read(first), read(second.set_column(1, "when", order)), schema_of())
+    assert made.children[0].tolist() == [2, 1, 3]
+    keys, _, _ = _read(read(first), (PARENTS,), ("k", None), (0, 1))
+    assert keys.type == pa.large_string()
+
+
+def test_what_goes_wrong_between_tables_quotes_no_value(monkeypatch):
+    first, second = tables([("1", "a")], [("1", "1", 1)])
+
+    def broken(*_):
+        raise ValueError("the value 'secret' is odd")
+
+    monkeypatch.setattr("understudy.source.families._places", broken)
+    with pytest.raises(SourceError) as raised:
+        FamilySource(read(first), read(second)).bind(schema_of())
+    assert "secret" not in str(raised.value)

@@ -313,3 +313,15 @@ def test_weights_are_written_and_read_again():
     assert Unit.from_json(EQUAL.unit.to_json()) == EQUAL.unit
     with pytest.raises(InputError, match="is none"):
         Unit.from_json({**EQUAL.unit.to_json(), "max_rows": 5})
+
+
+def test_weights_do_not_depend_on_where_batches_end(tmp_path, monkeypatch):
+    """A unit's rows in several batches are one unit's."""
+    given = table(120, np.random.default_rng(7))
+    wanted = weighed(read(given))
+    pq.write_table(given, tmp_path / "t.parquet", row_group_size=5)
+    monkeypatch.setattr("understudy.source.base.BATCH_ROWS", 3)
+    monkeypatch.setattr("understudy.source.duckdb.BATCH_ROWS", 3)
+    monkeypatch.setattr(DuckDBSource, "turns", 2)
+    for source in (read(given), read(tmp_path / "t.parquet", engine="duckdb")):
+        assert weighed(source) == wanted

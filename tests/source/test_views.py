@@ -213,3 +213,15 @@ def test_a_database_is_asked_for_counts_alone(monkeypatch):
         assert "GROUP BY" in text
         assert answer.column_names == ["cell", "number"]
         assert answer.num_rows <= 3 * 5 * 4 * 4
+
+
+def test_two_connections_to_one_duckdb_file_are_one_place(tmp_path):
+    parents, children = two_tables(np.random.default_rng(4))
+    url = f"duckdb://{tmp_path}/families.db"
+    with ibis.duckdb.connect(tmp_path / "families.db").con as connection:
+        for name, table in (("p", parents), ("c", children)):
+            connection.register(f"{name}_", table)
+            connection.execute(f"CREATE TABLE {name} AS SELECT * FROM {name}_")
+    source = FamilySource(read(url, table="p"), read(url, table="c"))
+    wanted = answers(FamilySource(read(parents), read(children)), two_levels())
+    assert answers(source, two_levels()) == wanted

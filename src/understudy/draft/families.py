@@ -276,7 +276,7 @@ def _bounded(column: UndeclaredShape, array: pa.ChunkedArray) -> Column:
         parts = [made._read(chunk, column.null_values) for chunk in flat(array)]
         points = np.concatenate([read_[valid] for read_, valid in parts])
         if not points.size:
-            return Identifier(column.name)
+            return Identifier(column.name, read_from_rows=("type",))
         low, high = numbers.middle(*np.unique(points, return_counts=True))
         lower, upper = _round(column.scale.own(low), column.scale.own(high))
         marks = ("lower", "upper")
@@ -287,7 +287,7 @@ def _bounded(column: UndeclaredShape, array: pa.ChunkedArray) -> Column:
             continue
         if not isinstance(made, UndeclaredShape):
             return replace(made, read_from_rows=(*column.read_from_rows, *marks))
-    return Identifier(column.name)
+    return Identifier(column.name, read_from_rows=("type",))
 
 
 def _round(low: Any, high: Any) -> tuple[Any, Any]:

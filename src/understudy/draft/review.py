@@ -30,7 +30,7 @@ from understudy.draft.people import RowsPerUnit
 from understudy.draft.typed import shown
 from understudy.errors import SchemaError
 from understudy.schema import Column, Identifier, Incomplete, Schema, Text
-from understudy.schema.family import Family, FamilySchema
+from understudy.schema.family import FamilySchema
 from understudy.schema.toml import column_facts
 from understudy.units import OPEN
 from understudy.wording import domain
@@ -87,7 +87,7 @@ def decision_named(schema: Schema, key: str) -> Decision:
 def _of_family(schema: FamilySchema, seen: Sequence[RowsPerUnit]) -> tuple[Decision, ...]:
     """How the two tables belong together, then each of them; nothing is found privately."""
     parents, children, family = schema.tables
-    found = [_belonging(family, seen)] if family.read_from_rows else []
+    found = [_belonging(schema, seen)] if family.read_from_rows else []
     for name, table in ((family.parent, parents), (family.child, children)):
         for each in decisions(replace(table, rules=())):
             choices = tuple(c for c in each.choices if c is not Choice.PRIVATE)
@@ -97,7 +97,9 @@ def _of_family(schema: FamilySchema, seen: Sequence[RowsPerUnit]) -> tuple[Decis
     return tuple(sorted(found, key=lambda each: list(Topic).index(each.topic)))
 
 
-def _belonging(family: Family, seen: Sequence[RowsPerUnit]) -> Decision:
+def _belonging(schema: FamilySchema, seen: Sequence[RowsPerUnit]) -> Decision:
+    parents, _, family = schema.tables
+    own = ", ".join(column.name for column in parents.columns if column.name != family.key)
     order = "none" if family.order is None else f"by {family.order}"
     least = "at least one" if family.min_children else "perhaps none"
     return Decision(
@@ -109,6 +111,7 @@ def _belonging(family: Family, seen: Sequence[RowsPerUnit]) -> Decision:
             f"{family.key}",
             f"each has {least}, and max_children = {family.max_children} of them count",
             f"order of {family.child}: {order}",
+            f"columns of {family.parent}, the same for all its {family.child}: {own}",
             *map(str, seen),
         ),
         f"that one of {family.parent} seldom has more than {family.max_children} {family.child}"

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy._types import Clique, Table
-from understudy.models.determined import determined
+from understudy.models.determined import agrees, determined
 from understudy.models.margins import FREQUENT, one_ways, per_cell, stands_out
 from understudy.models.measured import Labels, Measured, frequent, merge
 
@@ -30,6 +30,8 @@ __all__ = ["Belief", "Block", "beliefs", "blocks_of", "column_blocks"]
 
 Prior = Callable[[Clique], Table]
 """A table of counts that is expected before anything is measured, beyond independence."""
+_Seen = tuple[tuple[Labels, ...] | None, Table, float]
+"""One view of a table: what was merged, its values and the deviation of their noise."""
 
 # Constants chosen on ADULT and LOANS; see docs/methods/maxent.md.
 _FLOOR = 5.0
@@ -205,7 +207,7 @@ def blocks_of(
     gains: dict[Clique, float] = {}
     for clique in dict.fromkeys([*whole, *merged]):
         expected = _expected(clique, estimates, rows, prior)
-        views: list[tuple[tuple[Labels, ...] | None, Table, float]] = []
+        views: list[_Seen] = []
         if clique in whole:
             weights = np.array([m.sigma**-2 for m in whole[clique]])
             average = sum(w * m.values for w, m in zip(weights, whole[clique], strict=True))
@@ -213,7 +215,8 @@ def blocks_of(
         views += [(m.labels, m.values.astype(float), m.sigma) for m in merged.get(clique, [])]
         gain = 0.0
         for labels, values, sigma in views:
-            block, found = _view(clique, labels, values, expected, sigma, rows)
+            others = views[1:] if labels is None else []
+            block, found = _view(clique, (labels, values, sigma), expected, rows, others)
             blocks.append(block)
             gain = max(gain, found)
             noise = np.zeros(values.shape) if rng is None else rng.normal(0, sigma, values.shape)
@@ -231,13 +234,10 @@ def blocks_of(
 
 
 def _view(
-    clique: Clique,
-    labels: tuple[Labels, ...] | None,
-    values: Table,
-    expected: Table,
-    sigma: float,
-    rows: float,
+    clique: Clique, seen: _Seen, expected: Table, rows: float, others: Sequence[_Seen]
 ) -> tuple[Block, float]:
+    """The block of one view, and the dependence that it shows; `others` see the same table merged."""
+    labels, values, sigma = seen
     base = expected if labels is None else merge(expected, labels)
     residual = _beyond_columns(values - base)
     free = math.prod(size - 1 for size in base.shape) if base.ndim == 2 else base.size - 1
@@ -256,7 +256,7 @@ def _view(
     if shows and base.ndim == 2:
         # Without Fréchet's bounds, which cut noise off on one side alone.
         table = determined(base + _beyond_columns(values - base), base, sigma)
-        if table is not None:
+        if table is not None and all(_agrees(table, other) for other in others):
             wanted, ratio = table, np.full(base.size, _SURE)
     block = Block(clique, labels, wanted.reshape(-1), ratio, noise, _margins(base), shows)
     flat = base.reshape(-1)
@@ -265,6 +265,13 @@ def _view(
     share = np.maximum(shown, 1e-300) / rows
     gain = float((share * np.log(share / np.maximum(flat / rows, 1e-300))).sum())
     return block, gain
+
+
+def _agrees(table: Table, seen: _Seen) -> bool:
+    """Whether another view of a table, in which noise is less, allows what is believed of it."""
+    labels, values, sigma = seen
+    assert labels is not None
+    return agrees(_beyond_columns(values - merge(table, labels)), sigma)
 
 
 def _second_view(

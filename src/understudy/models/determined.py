@@ -21,7 +21,7 @@ import numpy as np
 from understudy._types import Table
 from understudy.models.margins import stands_out
 
-__all__ = ["determined"]
+__all__ = ["agrees", "determined"]
 
 # Chosen on generated tables; see docs/methods/maxent.md.
 _LEAKS = (0.001, 0.01, 0.03, 0.1)
@@ -58,13 +58,16 @@ def determined(y: Table, base: Table, sigma: float) -> Table | None:
 
     table = np.maximum(np.ascontiguousarray(found), 1e-6)
     kernels.balance(table, base.sum(axis=1), base.sum(axis=0), _PASSES)
-    left = (y - table) / sigma
-    if float((left**2).sum()) - free > _NOISE * math.sqrt(2 * free):
-        return None
-    if (np.abs(left) > stands_out(np.ones(left.size)).max()).any():
-        return None
     matters = float(np.abs(table - base).sum()) / 2 >= _MATTERS * float(base.sum())
-    return table if matters else None
+    return table if matters and agrees(y - table, sigma) else None
+
+
+def agrees(left: Table, sigma: float) -> bool:
+    """Whether what is left of a noisy pair beyond its columns is noise, in sum and in every cell."""
+    free = (left.shape[0] - 1) * (left.shape[1] - 1)
+    beyond = float((left**2).sum()) / sigma**2 - free
+    largest = float(np.abs(left).max()) / sigma
+    return beyond <= _NOISE * math.sqrt(2 * free) and largest <= stands_out(np.ones(left.size))[0]
 
 
 def _function(y: Table, base: Table, sigma: float, leak: float) -> tuple[float, Table]:

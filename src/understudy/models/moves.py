@@ -34,7 +34,7 @@ _STEP = 0.3
 _EQUAL = 0.85
 """The share of records that one round's weights leave effective."""
 _HALVINGS = 12
-_LAST_STEPS = 5
+_LAST_STEPS = 10
 """Steps on the weights once records stay; they end where too few would be effective."""
 _OUT_OF_REACH = np.float32(-30.0)
 _CROWDED, _LOOKED = 1.5, 4_000

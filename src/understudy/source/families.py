@@ -31,6 +31,7 @@ from understudy.errors import SourceError
 from understudy.privacy.exact import ExactCounts
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries.families import EncodedFamilies, ViewCounts
+from understudy.quoting import unquoted
 from understudy.schema import Schema
 from understudy.schema.family import FamilySchema
 from understudy.source.base import Native, Source, check_header, counting, fold, with_nulls
@@ -122,7 +123,8 @@ class FamilySource:
         )
 
         def views(at: int = 0, of: int = 1) -> ViewCounts:
-            families = families_of(parents, None if self._flat else children, schema, (at, of))
+            with unquoted(self.describe()):
+                families = families_of(parents, None if self._flat else children, schema, (at, of))
             return ViewCounts(families, schema.layout, schema.weight, schema.shape)
 
         if not turns:
@@ -259,7 +261,8 @@ def _read(
     wanted = [*names, *(name for name in more if name not in names)]
 
     def add(done: list[tuple[pa.Array, list[Codes], pa.Array]], batch: pa.RecordBatch) -> None:
-        keys = pc.utf8_trim_whitespace(schema.texts(batch, key))
+        # Names of all families together may be longer than 2^31 letters.
+        keys = pc.utf8_trim_whitespace(schema.texts(batch, key)).cast(pa.large_string())
         codes = [column for each in schemas for column in each.encode(batch)]
         at = keys[:0] if order is None else _place(batch.column(order), schema, order)
         if part[1] > 1:
@@ -270,7 +273,7 @@ def _read(
 
     parts = fold(source, wanted, list, add)
     if not parts:
-        return pa.nulls(0, pa.string()), [np.zeros(0, np.uint8) for _ in names], []
+        return pa.nulls(0, pa.large_string()), [np.zeros(0, np.uint8) for _ in names], []
     keys = pa.concat_arrays([part[0] for part in parts])
     codes = [np.concatenate([part[1][i] for part in parts]) for i in range(len(names))]
     return keys, codes, [] if order is None else _places([part[2] for part in parts])
@@ -281,10 +284,12 @@ def _place(array: pa.Array, schema: Schema, name: str) -> pa.Array:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if pa.types.is_floating(array.type):
+        array = array.cast(pa.float64())  # of halves Arrow knows no order
         return pc.if_else(pc.is_nan(array), None, array)
     if is_number(array.type) or pa.types.is_temporal(array.type):
         return array
-    return pc.utf8_trim_whitespace(schema.texts(pa.record_batch([array], [name]), name))
+    texts = schema.texts(pa.record_batch([array], [name]), name)
+    return pc.utf8_trim_whitespace(texts).cast(pa.large_string())
 
 
 def _places(parts: Sequence[pa.Array]) -> list[NDArray[Any]]:
@@ -294,7 +299,7 @@ def _places(parts: Sequence[pa.Array]) -> list[NDArray[Any]]:
     null last. Dates and times that are written year first are in order by their letters.
     """
     if len({part.type for part in parts}) > 1:  # files that do not agree
-        parts = [pc.cast(part, pa.string()) for part in parts]
+        parts = [pc.cast(part, pa.large_string()) for part in parts]
     array = pa.concat_arrays(parts)
     rank = numpy_of(pc.rank(array, "ascending", tiebreaker="dense"))
     if not is_text(array.type):

@@ -209,11 +209,15 @@ class _Database:
         }
 
     def beside(self, other: Engine) -> bool:
-        """Whether both are of one connection, or of two to the same server."""
+        """Whether both are of one connection, or of two to the same server or file."""
         if not isinstance(other, _Database):
             return False
         mine, its = self._backend, other._backend
-        return mine is its or (mine.name == "postgres" and mine == its)
+        if mine is its or mine.name != its.name:
+            return mine is its
+        if mine.name == "duckdb":  # those in memory are all alike, and all different
+            return _file(mine) is not None and _file(mine) == _file(its)
+        return mine.name == "postgres" and mine == its
 
     def related(
         self, key: tuple[str, Sequence[str]], order: tuple[str, Sequence[str], pa.DataType] | None
@@ -458,6 +462,12 @@ def _ibis() -> Any:
     except ImportError:
         raise InputError(f"reading from a database needs Ibis: {_EXTRA}") from None
     return ibis
+
+
+def _file(backend: Any) -> str | None:
+    """The file of a DuckDB database; None in memory."""
+    asked = "SELECT path FROM duckdb_databases() WHERE database_name = current_database()"
+    return backend.con.execute(asked).fetchone()[0]
 
 
 def _close_with(backend: Any) -> None:

@@ -266,19 +266,20 @@ def test_a_table_in_which_people_have_several_rows(custodian):
     assert "P0001" not in page.client.get("/releases/visits/report").text
 
 
-def test_a_schema_with_a_unit_comes_as_text(custodian):
+@pytest.mark.parametrize("make", [Unit, Unit.sharing])
+def test_a_schema_with_a_unit_comes_as_text(custodian, make):
     page = custodian
     page.upload("visits.csv", csv_bytes(visits()))
     schema = Schema(
         (Identifier("patient_id"), Category("ward", ("A", "B")), Integer("age", 0, 9)),
-        unit=Unit("patient_id", 2, salt="2026"),
+        unit=make("patient_id", 2, salt="2026"),
     )
     page.post("/tables/visits/schema/text", text=schema.dumps())
     shown = page.client.get("/tables/visits/schema").text
     assert "one patient_id, with at most 2 rows" in shown
     page.post("/tables/visits/schema/unit", column="patient_id", max_rows="5")
     kept = Schema.load(page.site.workspace.table("visits").schema).unit
-    assert kept == Unit("patient_id", 5, salt="2026")
+    assert kept == make("patient_id", 5, salt="2026")
 
 
 BUDGETS = [

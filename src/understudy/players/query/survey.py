@@ -46,8 +46,8 @@ Merged = tuple[Labels, ...] | None
 _WHOLE = 12.0
 _COARSE = 0.2
 _RUNS = 0.1
-"""Pairs of ordered columns are measured in 0.1·n/σ cells; chosen on generated tables (0.05 was better
-there, and worse on a table of house prices)."""
+"""Pairs of ordered columns are measured in 0.1·n/σ cells; chosen on generated tables and one of
+house prices (0.05 was better on most figures of the former, and worse on the latter)."""
 _SPARSE, _DENSE = 0.8, 0.3
 """A measurement with noise σ corrects what is beyond 0.8σ, the mean of |N(0, σ²)|, on a table of which
 little can be seen; beyond 0.3σ where the fit can pool many visible cells."""

@@ -372,7 +372,9 @@ async def choose_unit(
             most = whole(max_rows, "rows of one person")
             if most is None:
                 raise InputError(f"say how many rows of one {column[:60]} may count, such as 5")
-            unit = Unit(column, most, "" if schema.unit is None else schema.unit.salt)
+            before = schema.unit
+            make = Unit.sharing if before is not None and before.equal else Unit
+            unit = make(column, most, "" if before is None else before.salt)
         changed = schema.protecting(unit)
     except InputError as error:
         return _not_saved(request, table, error)
