@@ -17,7 +17,8 @@ A release learns the law of views; here families are made whose views follow it.
    so what they share, differs between small and large families, and the model does not know how.
 
 Some rounds offer a child any other, some one that is like it in most columns: the first moves more, the
-second breaks less.
+second breaks less. With an order most look at one table of siblings, the likelier the more it is off: a
+child in too full a cell is offered one that is like it, but for a value that lacks beside the sibling.
 """
 
 from __future__ import annotations
@@ -44,6 +45,9 @@ Forbidden = Mapping[Clique, NDArray[np.bool_]]
 EFFORT = 60
 """Exchanges that are tried, a child, as long as there are not too many children."""
 _MOST_TRIES, _LEAST_EFFORT = 20_000_000, 6
+_WANTED = 5
+"""Rounds of what tables of siblings lack, with an order after every other round. A round tries as many
+exchanges as a quarter of the children with siblings, so there are half as many of the others."""
 _NEAR = 8
 """How far apart two children may stand that are sorted by their columns."""
 _REPAIRS = 40
@@ -309,9 +313,17 @@ class _Crowd:
         tables.aim(goals, list(forbidden.values()))
         if self.owner.size:
             most = max(_LEAST_EFFORT, _MOST_TRIES // self.owner.size)
-            ways = [self._any, self._alike, *[self._anywhere] * self.layout.ordered]
-            for turn in range(min(effort, most)):
-                tables.exchange(ways[turn % len(ways)](rng))
+            turns = min(effort, most)
+            if not self.layout.ordered:
+                for turn in range(turns):
+                    tables.exchange((self._any, self._alike)[turn % 2](rng))
+                return
+            pairs = [c for c, clique in enumerate(held) if self._joins(clique)]
+            for turn in range((turns + 1) // 2 if pairs else turns):
+                tables.exchange((self._any, self._alike, self._anywhere)[turn % 3](rng))
+                for _ in range(_WANTED * bool(pairs)):
+                    chosen = _drawn_one(pairs, [tables.error(c) for c in pairs], rng)
+                    tables.exchange(self._wanted(held[chosen], tables.slope(chosen), rng))
 
     def mended(self, forbidden: Forbidden, rng: np.random.Generator) -> _Crowd | None:
         """Families without a view in a forbidden cell; None if there is not a single one."""
@@ -381,6 +393,65 @@ class _Crowd:
         other = np.minimum(one + rng.integers(1, _NEAR + 1, one.size), order.size - 1)
         pairs = np.stack([order[one], order[other]]).astype(np.uint32)
         return pairs[:, self.group[pairs[0]] == self.group[pairs[1]]]
+
+    def _joins(self, clique: Clique) -> bool:
+        """Whether this table has one column of a child and one of a sibling."""
+        parts = self.layout.child, self.layout.sibling
+        return all(len(set(part) & set(clique)) == 1 for part in parts)
+
+    def _wanted(
+        self, clique: Clique, slope: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.uint32]:
+        """Children of views in too full a cell, with others of a value that lacks beside the sibling.
+
+        Either child of a view may be the one that is offered another, with an order. That one is as
+        much like it in other columns as can be, half of the time of its group. At most a quarter of
+        the children with siblings.
+        """
+        layout = self.layout
+        some = np.flatnonzero(self.sizes[self.owner] > 1)
+        one = some[some > self.starts[self.owner[some]]]
+        other = one - 1
+        moved, part = ((one, layout.child), (other, layout.sibling))[int(rng.integers(2))]
+        varied = next(i for i in clique if i in part)
+        k = part.index(varied)
+        view = [self._code(i, one, other) for i in clique if i != varied]
+        value, worth = _lacking(
+            np.moveaxis(slope, clique.index(varied), -1)[..., : layout.values[k]],
+            view,
+            self.people[moved, k],
+            rng,
+        )
+        moved, value = moved[worth], value[worth]
+        group = self.group * int(rng.integers(2))
+        key, wanted = group[some], group[moved]
+        room = 2**62 // (int(group.max(initial=0)) + 1)
+        rest = [c for c in map(int, rng.permutation(len(layout.child))) if c != k]
+        for c in [k, *rest]:
+            values = layout.values[c]
+            if values > room:
+                break
+            key = key * values + self.people[some, c]
+            wanted = wanted * values + (value if c == k else self.people[moved, c])
+            room //= values
+        shuffled = rng.permutation(some.size)
+        order = shuffled[np.argsort(key[shuffled], kind="stable")]
+        at = np.searchsorted(key[order], wanted) + rng.integers(0, _NEAR, moved.size)
+        found = some[order[np.minimum(at, some.size - 1)]]
+        pairs = np.stack([moved, found]).astype(np.uint32)
+        fits = (group[found] == group[moved]) & (self.people[found, k] == value)
+        return pairs[:, rng.permutation(np.flatnonzero(fits))[: some.size // 4]]
+
+    def _code(self, column: int, one: Whole, other: Whole) -> Codes:
+        """A column of the views of these children with these siblings."""
+        layout = self.layout
+        if column in layout.child:
+            return self.people[one, layout.child.index(column)]
+        if column in layout.sibling:
+            return self.people[other, layout.sibling.index(column)]
+        if column == layout.pos:
+            return self.people[one, -2]
+        return self.homes[self.owner[one], [*layout.parent, layout.size].index(column)]
 
     def _moves(self, clique: Clique) -> bool:
         """Whether exchanges move this table.
@@ -457,6 +528,15 @@ class _Tables:
         pairs = np.ascontiguousarray(pairs)
         return int(kernels.exchange(*self.where, self.slopes, pairs, self.scratch))
 
+    def slope(self, table: int) -> NDArray[np.float64]:
+        """How much the objective rises with every cell of a table, halved."""
+        return self.slopes[0, self.parts[table]].reshape(self.shapes[table])
+
+    def error(self, table: int) -> float:
+        """What a table that is aimed at adds to the objective."""
+        slope, scale = self.slopes[:, self.parts[table]]
+        return float((slope * slope / scale).sum())
+
     def prices(self) -> NDArray[np.float64]:
         """For every child the sum of the slopes of the cells of its views."""
         from understudy.models import _exchange as kernels
@@ -464,6 +544,31 @@ class _Tables:
         sums = np.zeros(len(self.people))
         kernels.flag(*self.where, self.slopes[0].copy(), self.scratch, sums)
         return sums
+
+
+def _lacking(
+    slope: NDArray[np.float64], view: Sequence[Codes], now: Codes, rng: np.random.Generator
+) -> tuple[Whole, NDArray[np.bool_]]:
+    """(values of the last column, drawn by how much their cells lack; where the cell now is too full).
+
+    `view` has the codes in the other columns, `now` those in the last one.
+    """
+    values = slope.shape[-1]
+    row = np.ravel_multi_index(tuple(view), slope.shape[:-1])
+    slope = slope.reshape(-1, values)
+    lacks = np.cumsum(np.maximum(-slope, 0))
+    ends = lacks[values - 1 :: values]
+    begins = np.concatenate([[0.0], ends[:-1]])
+    drawn = begins[row] + rng.random(row.size) * (ends - begins)[row]
+    value = np.searchsorted(lacks, drawn, "right") - row * values
+    return np.clip(value, 0, values - 1), (slope[row, now] > 0) & (ends > begins)[row]
+
+
+def _drawn_one(items: Sequence[int], weights: Sequence[float], rng: np.random.Generator) -> int:
+    """One of these, by its weight."""
+    ends = np.cumsum(_rounded(np.array(weights)))
+    at = int(np.searchsorted(ends, rng.random() * ends[-1], "right"))
+    return items[min(at, len(items) - 1)]
 
 
 def _rounded(values: Codes) -> NDArray[np.float64]:
