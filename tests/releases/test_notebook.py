@@ -93,7 +93,8 @@ class Cell:
         return types.SimpleNamespace(update=self.states.append)
 
 
-def test_progress_is_one_output_that_is_updated(table, schema):
+def test_progress_is_one_output_that_is_updated(table, schema, monkeypatch):
+    monkeypatch.setattr("understudy.releases.notebook._SOON", -1)
     cell = Cell()
     us.release(
         table, schema, epsilon=1, method="mwem", workload="marginals:1", progress=InCell(cell),

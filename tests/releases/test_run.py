@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
