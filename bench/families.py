@@ -35,6 +35,7 @@ from understudy.schema.family import Family, FamilySchema
 from understudy.source import read
 from understudy.source.families import families_of
 from understudy.testing import households as homes
+from understudy.testing import visits as stays
 from understudy.units import Unit
 
 DELTA = "1e-6"
@@ -74,6 +75,20 @@ def generated(key: int) -> Case:
     return Case(
         "households", tables.households, tables.persons, schema, ("age", "education"), "child older"
     )
+
+
+def ordered(key: int) -> Case:
+    """Patients with visits of the generator."""
+    tables = stays.visits(20_000, key)
+    family = Family(
+        "patients", stays.KEY, "visits", stays.KEY, stays.LARGEST, 1, stays.ORDER, "all"
+    )
+    own = Identifier(stays.KEY, dtype="int64")
+    order = Identifier(stays.ORDER, dtype="int64")
+    parents, children = Schema((own, *stays.PATIENT_COLUMNS)), (own, order, *stays.VISIT_COLUMNS)
+    schema = FamilySchema.of(parents, Schema(children), family, 20_000)
+    ordinal = ("age", "severity", "stay")
+    return Case("visits", tables.patients, tables.visits, schema, ordinal, "age falls")
 
 
 def _among(table: pa.Table, name: str, most: int = 12) -> Category:

@@ -137,8 +137,15 @@ class Bundle:
             raise ValueError("schema.toml leaves open who is protected")
         if "unit" not in head or (head["unit"] == "row" and "max_rows" not in head):
             return "row"
-        salt = head.get("unit_salt", "")
-        return {"column": head["unit"], "max_rows": head["max_rows"], "salt": salt}
+        most, salt = head["max_rows"], head.get("unit_salt", "")
+        if "weight" not in head:
+            return {"column": head["unit"], "max_rows": most, "salt": salt}
+        if head["weight"] != "equal" or type(most) is not int or not 1 <= most <= 1000:
+            raise ValueError(
+                "schema.toml has weights that are not equal, or of more than 1,000 rows"
+            )
+        shared = {"max_rows": shared_weight(range(1, most + 1)), "salt": salt, "equal": most}
+        return {"column": head["unit"], **shared}
 
     @property
     def group(self) -> int:
@@ -310,7 +317,7 @@ PLAN = [
         {"purpose": "name", "event": ALLOWANCE, "times": "one"},
     )
 ]
-UNIT = {"column": "name", "max_rows": "times", "salt": "salt", "family?": "name"}
+UNIT = {"column": "name", "max_rows": "times", "salt": "salt", "family?": "name", "equal?": "times"}
 KINDS = ("=marginals", "=conjunctions", "=disjunctions", "=parities", "=prefixes", "=halfspaces")
 WORKLOAD = [{"columns": ["name"], "weight": "positive", "kind?": KINDS}]
 METHOD = {"name": "name", "*": "anything"}
@@ -731,10 +738,14 @@ def in_words(promise: dict[str, Any]) -> str:
         one = f"{who} (at most {unit['max_rows']} of its rows count)"
         if "family" in unit:
             one = f"{who} with all its {unit['family']}"
+        elif "equal" in unit:
+            one = f"{who} (at most {unit['equal']} of its rows count, together as one)"
+        if "family" in unit or "equal" in unit:
             n = None if n is None else n // unit["max_rows"]
     change = "replaced by another" if promise["relation"] == "replace" else "added or removed"
     if n is None:
         what = "families" if unit != "row" and "family" in unit else "rows"
+        what = "units" if unit != "row" and "equal" in unit else what
         relation = f"one {one} {change}; the number of {what} is private"
     elif promise["relation"] == "replace" and unit == "row":
         relation = f"one row {change}; the number of rows ({n}) is public"
@@ -1386,7 +1397,7 @@ def design_of(b: Bundle) -> Design:
         queries,
         2 if b.promise["relation"] == "replace" else 1,
         b.promise["rows_public"],
-        b.group if "families" in b.manifest else 1,
+        b.group if "families" in b.manifest or "equal" in b.promise["unit"] else 1,
     )
 
 
@@ -2701,12 +2712,7 @@ def views(found: dict[str, Any]) -> dict[str, Any]:
                         "values": POSITIONS, "dtype": "string", "nullable": least == 0})  # fmt: skip
     columns += [{**c, "name": f"{word}.{c['name']}", "nullable": True}
                 for c in known[child["name"]] if c["name"] in paired]  # fmt: skip
-    weight = 1
-    for s in range(1, most + 1):
-        weight = math.lcm(weight, divisor(s, ordered))
-        if weight > MOST_WEIGHT:
-            weight = MOST_WEIGHT
-            break
+    weight = shared_weight(divisor(s, ordered) for s in range(1, most + 1))
     unit = {"column": key, "max_rows": weight, "salt": "", "family": child["name"]}
     head = {**found["understudy"], "family": unit}
     return {"understudy": head, "column": columns, "tables": (parent, child), "own": own,
@@ -2792,6 +2798,16 @@ def between_problems(
                 rows = rows.filter(rows[name].is_valid())
         if broken := rule_broken(rule, {name: known[name] for name in names}, rows):
             yield f"{broken} members of families break the rule {rule['says']!r}"
+
+
+def shared_weight(divisors: Iterable[int]) -> int:
+    """The least weight that all of them divide, or a large one."""
+    weight = 1
+    for each in divisors:
+        weight = math.lcm(weight, each)
+        if weight > MOST_WEIGHT:
+            return MOST_WEIGHT
+    return weight
 
 
 def divisor(s: int, ordered: bool) -> int:

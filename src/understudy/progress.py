@@ -28,12 +28,16 @@ COUNTING = "counting"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`done` of `total` steps of a stage; `note` says how it goes. Released facts only."""
+    """`done` of `total` steps of a stage; `note` says how it goes. Released facts only.
+
+    `seconds` is about how long the whole release takes, said once its number of rows is measured.
+    """
 
     stage: str
     done: int
     total: int
     note: str = ""
+    seconds: float = 0.0
 
     @property
     def words(self) -> str:

@@ -12,37 +12,60 @@ and one that is pure ε for one row is pure k·ε (Bun-Steinke 2016, Proposition
 Theorem 2.2). Events keep saying what one *row* moves; `accounting` multiplies. For counts this is the
 exact sensitivity: k rows may be alike, and then move one cell by k.
 
+Where a statement per unit is wanted, its rows count equally and together as one (`equal`): of s rows
+each weighs ⌊M / s⌋, M a public number that many s divide. That is a unit of at most M rows, each of
+the s repeated ⌊M / s⌋ times. Shares are taken of M rows a unit: the noise is that of one row, not of k.
+
 Privacy loss distributions are used for groups as well where an event's dominating pair is known for k
 rows (`privacy.pairs`); samples of rows have none then.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from understudy.errors import InputError
 
-__all__ = ["OPEN", "ROW", "Unit", "group"]
+__all__ = ["EQUAL", "OPEN", "ROW", "Unit", "group", "weight_of"]
 
 ROW = "row"
 """What a schema file says where one row is protected, as an explicit choice."""
 OPEN = "?"
 """What a draft says where people have to decide it; no release accepts it."""
+EQUAL = "equal"
+"""What a schema file says where the rows of a unit weigh as much as one row, together."""
 
+MOST_EQUAL = 1_000
+MOST_WEIGHT = 27_720
 MOST_ROWS = 1_000_000
 """A bound above this would leave nothing but noise, and is a mistake."""
+
+
+def weight_of(most: int, *, ordered: bool) -> int:
+    """M: the least weight that can be divided evenly for up to `most` rows, or a large one.
+
+    Without an order it is divided among pairs of two different rows.
+    """
+    divisors = (s if ordered or s == 1 else s * (s - 1) for s in range(1, most + 1))
+    least = 1
+    for divisor in divisors:
+        least = math.lcm(least, divisor)
+        if least > MOST_WEIGHT:
+            return MOST_WEIGHT
+    return least
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
     """Whose privacy: one value of `column`, with at most `max_rows` of its rows.
 
-    The rows that count are the first `max_rows` of a unit in the order of
-    md5("{salt}|{c0},{c1},...|{i}|{unit}"): the codes of the row, the how-manieth such row of the unit
-    it is (from 1), and the unit's text. That is a random choice, the same whenever and wherever the
-    rows are counted, fixed by the public `salt` before anything is read, and blind to the order of
+    The rows that count are the first `kept` of a unit in the order of
+    md5("{salt}|{c0},{c1},...|{i}|{unit}"): the codes of the row, its index among identical rows
+    of the unit (from 1), and the unit's text. That is a random choice, the same whenever and wherever
+    the rows are counted, fixed by the public `salt` before anything is read, and blind to the order of
     rows and to all other units.
     """
 
@@ -52,6 +75,29 @@ class Unit:
     family: str = ""
     """The table of children, where the unit is a family and its rows are weighted views of it
     (`understudy.schema.family`)."""
+    equal: int = 0
+    """How many of its rows count, where they share the weight `max_rows` equally; 0 where each row
+    counts one. Make it with `sharing`."""
+
+    @classmethod
+    def sharing(cls, column: str, rows: int, salt: str = "") -> Unit:
+        """A unit of which at most so many rows count, equally and together as one."""
+        if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= MOST_EQUAL:
+            raise InputError(
+                f'max_rows = {rows!r} must be a whole number from 1 to {MOST_EQUAL:,} with weight = "'
+                f'{EQUAL}": at most so many rows of one {column!r} count'
+            )
+        return cls(column, weight_of(rows, ordered=True), salt, equal=rows)
+
+    @property
+    def kept(self) -> int:
+        """How many of its rows count."""
+        return self.equal or self.max_rows
+
+    @property
+    def weight(self) -> int:
+        """What all its rows weigh together, where that is a public number; 1 where each counts one."""
+        return self.max_rows if self.family or self.equal else 1
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, str) or not self.column:
@@ -73,6 +119,8 @@ class Unit:
     def to_json(self) -> dict[str, Any]:
         """For the ledger and the bundle."""
         body = {"column": self.column, "max_rows": self.max_rows, "salt": self.salt}
+        if self.equal:
+            body["equal"] = self.equal
         return {**body, "family": self.family} if self.family else body
 
     @classmethod
@@ -80,11 +128,24 @@ class Unit:
         """Read what `to_json` wrote; None is one row."""
         if body is None:
             return None
-        return cls(body["column"], body["max_rows"], body["salt"], body.get("family", ""))
+        made = cls(
+            body["column"],
+            body["max_rows"],
+            body["salt"],
+            body.get("family", ""),
+            body.get("equal", 0),
+        )
+        if made.equal and made != cls.sharing(made.column, made.equal, made.salt):
+            raise InputError(
+                f"a unit of {made.equal} rows that share {made.max_rows} evenly is none"
+            )
+        return made
 
     def __str__(self) -> str:
         if self.family:
             return f"{self.column} with all its {self.family}"
+        if self.equal:
+            return f"{self.column} (at most {self.equal} of its rows count, together as one)"
         return f"{self.column} (at most {self.max_rows} of its rows count)"
 
 

@@ -70,3 +70,22 @@ def test_parameters_of_a_method(case: Case):
             "plan", "--schema", case.schema, "--epsilon", 1, "--method", "mwem", "--set", setting
         )
         assert (wrong.code, said in wrong.err) == (2, True), wrong.err
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0.5pp", 0.005),
+        ("0.5%", 0.005),
+        ("2 percentage points", 0.02),
+        ("0.01", 0.01),
+        (None, None),
+    ],
+)
+def test_an_error_is_in_percentage_points_or_a_share(text, value):
+    assert options.share(text) == pytest.approx(value)
+
+
+def test_what_is_no_error_is_refused_with_both_ways_to_write_one():
+    with pytest.raises(InputError, match=r"--target-error half.*0\.5pp.*0\.005"):
+        options.share("half")

@@ -115,7 +115,7 @@ def test_a_plan_says_what_a_purpose_changes(case):
     said = " ".join(shown.out.split())
     assert "purpose model:age" in said
     assert "tables with age and tables of the regression of income: " in said
-    assert "% expected error instead of" in said
+    assert "percentage points; all other tables" in said
     for command in ("plan", "release"):
         assert "regression:Y ~ A + B" in " ".join(run(command, "--help").out.split())
 

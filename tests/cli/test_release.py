@@ -24,7 +24,8 @@ from understudy.privacy import Ledger
 def test_release_tells_the_promise_and_what_comes_next(survey: Path):
     screen = (survey / "screen.txt").read_text()
     release = us.Release.load(survey / "survey.release")
-    assert release.promise in screen
+    assert f"{release.budget}-differential privacy per row" in screen
+    assert "one row added or removed; the number of rows is private" in screen
     assert str(release.certificate) in screen
     assert "--ledger FILE --dataset NAME" in screen
     for command in ("verify", "sample"):

@@ -8,6 +8,8 @@ from pyarrow import csv
 import understudy as us
 from tests.cli.cli_cases import SMALL, run, small_rows
 from tests.tools import servers
+from understudy.schema.family import FamilySchema
+from understudy.testing.households import households
 from understudy.units import Unit
 
 # schema
@@ -138,3 +140,55 @@ def test_who_is_protected(tmp_path: Path):
     assert answered.code == 0, answered.err
     assert "one patient_id (at most 2" in answered.out
     assert us.Schema.load(schema).unit == Unit("patient_id", 2)
+
+
+def test_two_files_are_drafted_reviewed_confirmed_and_checked(tmp_path: Path):
+    made = households(600, 3)
+    for name, table in (("homes", made.households), ("persons", made.persons)):
+        csv.write_csv(table, tmp_path / f"{name}.csv")
+    homes, persons, schema = (tmp_path / n for n in ("homes.csv", "persons.csv", "s.toml"))
+    drafted = run("schema", "draft", persons, homes, "--out", schema)
+    assert drafted.code == 0
+    assert "NOT PRIVATE" in drafted.out
+    assert "max_children = 1 drops" in drafted.out
+    assert run("schema", "draft", persons, homes, homes).code == 2
+    schema.write_text(
+        schema.read_text().replace('name = "homes"', 'name = "homes"  # of the census')
+    )
+    listed = run("schema", "review", schema, persons, "--list")
+    assert "Does one row of homes have several of persons?" in listed.out
+    assert "max_children = 1 drops" in listed.out
+    answers = ["--set", "family=max_children = 5", "--drop", "persons.origin"]
+    assert run("schema", "review", schema, *answers).code == 0
+    loaded = us.Schema.load(schema)
+    assert isinstance(loaded, FamilySchema)
+    assert loaded.tables[2].max_children == 5
+    assert "of the census" in schema.read_text()
+    one = run("schema", "confirm", schema, "--column", "homes.region")
+    assert one.code == 0
+    assert "homes.region" not in us.Schema.load(schema).marked
+    says = "not (role = 'head' and sibling.role = 'head')"
+    with schema.open("a") as file:
+        file.write(f'\n[[rule]]\nsays = "{says}"\nread_from_rows = true\n')
+    assert says in [rule.says for rule in us.Schema.load(schema).rules]
+    assert run("schema", "rules", schema, "--drop", says).code == 0
+    assert says not in [rule.says for rule in us.Schema.load(schema).rules]
+    assert run("schema", "confirm", schema, "--all").code == 0
+    us.Schema.load(schema).require_confirmed()
+    checked = run("schema", "check", schema, "--data", homes, "--children", persons)
+    assert "NOT PRIVATE" in checked.out
+
+
+def test_a_flat_file_is_drafted_in_two_levels(tmp_path: Path):
+    data = tmp_path / "stays.csv"
+    lines = [f"{i // 2},{'FM'[i // 2 % 2]},{1 + i % 2},{'ABC'[i % 3]}" for i in range(400)]
+    data.write_text("\n".join(["patient_id,sex,visit,ward", *lines]))
+    drafted = run("schema", "draft", data, "--split", "patient_id")
+    assert drafted.code == 0
+    schema = us.Schema.load(tmp_path / "stays.schema.toml")
+    assert isinstance(schema, FamilySchema)
+    parents, _, family = schema.tables
+    assert (family.parent, family.child, family.order) == ("patients", "stays", "visit")
+    assert [column.name for column in parents.columns] == ["patient_id", "sex"]
+    wrong = run("schema", "draft", data, "--split", "patient", "--out", tmp_path / "x.toml")
+    assert (wrong.code, "patient_id" in wrong.err) == (2, True)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.cli_cases import Case, run
+from understudy.cli import shell
 from understudy.cli.shell import interrupts
 
 Command = Callable[..., list[str]]
@@ -175,3 +176,20 @@ def test_the_second_ctrl_c_lets_the_first_clean_up():
         work()
     assert cleaned
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_paragraphs_of_a_help_flow_and_examples_do_not():
+    @shell.guarded
+    def command() -> None:
+        """What it does.
+
+        A long
+        paragraph.
+
+        \b
+        Example
+          one
+          two
+        """
+
+    assert command.__doc__ == "What it does.\n\nA long paragraph.\n\n\b\nExample\n  one\n  two"

@@ -65,7 +65,8 @@ def test_an_account_for_people(tmp_path, team, where):
     )  # fmt: skip
     made = said(*given, "--out", case.out)
     assert made.code == 0, made.err
-    assert "per who (one who (at most 2 of its rows count)" in made.out
+    assert "differential privacy per who" in made.out
+    assert "one who (at most 2 of its rows count) added or removed" in made.out
     assert said("verify", case.out, "--ledger", account, "--dataset", "t").code == 0
     shown = said("ledger", "show", account)
     assert "all rows of one who" in shown.out

@@ -35,3 +35,9 @@ def test_public_bounds_hold_only_what_fits():
     assert Name("hours-per-week").natural(1, 99) == Range(0, 168)
     assert Name("months since last visit").natural(1, 9) is None
     assert Name("Longitude").natural(-122.5, -121.3) == Range(-180, 180)
+
+
+def test_whose_rows_are_counted_is_a_person_and_no_visit():
+    assert [Name(n).of_a_person for n in ("patient_nbr", "householdID", "encounter_id", "id")] == [
+        True, True, False, False,
+    ]  # fmt: skip

@@ -47,7 +47,9 @@ def test_steepness_follows_neighbours():
     column = Number("x", 0, 4, bins=4)
     shares = np.array([0.1, 0.2, 0.3, 0.4])
     assert steepness(column, shares) == pytest.approx([0.5, 0.25, 1 / 6, 0.125])
-    assert steepness(column, np.array([0.0, 0.5, 0.5, 0.0])) == pytest.approx([1, 0.25, 0.25, 1])
+    assert steepness(column, np.array([0.0, 0.5, 0.5, 0.0])) == pytest.approx([2, 0.25, 0.25, 2])
+    bent = np.array([0.1, 0.3, 0.3, 0.3])  # it rises by 0.2, and then no more: by 0.3 at the start
+    assert steepness(column, bent) == pytest.approx([1.5, 1 / 6, 0, 0])
     assert not steepness(Integer("x", 0, 3), shares).any()
     assert not steepness(SHAPED, np.array([0.5, 0.5])).any()
     assert steepness(Number("x", 0, 4, bins=1, nullable=True), np.array([1.0, 0])).tolist() == [

@@ -78,6 +78,8 @@ def test_families_are_whole_legal_and_like_the_model(ordered, childless):
     goal = [model.marginal(clique) for clique in cliques]
     begun, ended = (distance(tables(f, layout, shape, cliques), goal) for f in found.values())
     assert ended < min(begun, 0.03)
+    if ordered:
+        return
     # Tables of children alone are the same before and after.
     alone = [clique for clique in cliques if set(clique) <= {layout.size, *layout.child}]
     for one, other in zip(*(tables(f, layout, shape, alone) for f in found.values()), strict=True):
@@ -119,7 +121,7 @@ def test_the_objective_is_that_of_the_views_and_only_falls(ordered, childless):
     before, still = objective(), kept() - objective() if not childless else None
     accepted = 0
     for turn in range(12):
-        pairs = crowd._alike(rng) if turn % 2 else crowd._any(rng)
+        pairs = (crowd._alike, crowd._any, crowd._anywhere)[turn % 3](rng)
         for pair in pairs.T[:, :, None]:
             accepted += held.exchange(pair)
             after = objective() if accepted < 40 else before
@@ -226,21 +228,6 @@ def test_counts_of_the_kernel_are_those_of_the_views():
             here &= found > 0
         np.testing.assert_allclose(found[here], want[here])
         assert found.sum() == pytest.approx(len(cliques) * (families.sizes > 0).sum())
-
-
-def test_goals_by_size_keep_margins_and_association():
-    rng = np.random.default_rng(4)
-    goal = rng.random((4, 5)) * 10
-    found = rng.random((3, 4, 5))
-    found[0, :, :-1] = 0  # nobody has a sibling
-    goals = module._by_size(goal, found)
-    np.testing.assert_allclose(goals[0], found[0], rtol=1e-6)
-    np.testing.assert_allclose(goals[..., -1], found[..., -1], rtol=1e-6)
-    for now, wanted in zip(goals[1:, :, :-1], found[1:, :, :-1], strict=True):
-        np.testing.assert_allclose(now.sum(axis=0), wanted.sum(axis=0), rtol=1e-5)
-        np.testing.assert_allclose(now.sum(axis=1), wanted.sum(axis=1), rtol=1e-3)
-        odds = [np.log(x[0, 0] * x[1, 1] / (x[0, 1] * x[1, 0])) for x in (now, goal)]
-        assert odds[0] == pytest.approx(odds[1], abs=1e-5)
 
 
 def test_a_sibling_that_is_missing_is_drawn_by_the_law_of_its_column():

@@ -18,7 +18,9 @@ import pytest
 import understudy as us
 from understudy import report
 from understudy.constraints.rule import Rule
-from understudy.errors import InputError, VerificationError
+from understudy.errors import BudgetExhausted, InputError, SourceError, VerificationError
+from understudy.privacy.budget import Budget
+from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import SeededNoise
 from understudy.releases.bundle import digest, manifest_bytes
 from understudy.releases.families import FamilyRelease
@@ -110,6 +112,26 @@ def test_what_is_promised_and_certified_is_about_families(made):
     answer = made.answer("`people.sex` = 'F' and `homes.region` = 'N'")
     assert answer.certified
     assert answer.low <= answer.estimate <= answer.high
+
+
+def test_estimates_are_of_families(made, tables):
+    """At ε = 30 noise is small beside the intervals of a sample of 400 (seen: hundreds of releases)."""
+    parents, children = tables
+    north = parents["region"].to_numpy(zero_copy_only=False) == "N"
+    home, age = children["hid"].to_numpy(), children["age"].to_numpy()
+    means = np.bincount(home, age) / np.bincount(home)
+    wanted = {
+        "count(homes.region = 'N')": north.sum(),
+        "mean(people.age)": means.mean(),
+        "mean(people.age) where homes.region = 'N'": means[north].mean(),
+    }
+    for asked, value in wanted.items():
+        of_all, of_table = (made.estimate(asked, target=t) for t in ("population", "table"))
+        assert of_all.value == of_table.value == pytest.approx(value, rel=0.1)
+        assert of_all.parts.sampling > 0 == of_table.parts.sampling
+    # A sample of n families: the deviation of a share of parents is √(p(1 − p)/n).
+    share = made.estimate("share(homes.region = 'N')")
+    assert share.parts.sampling == pytest.approx(0.5 / 20, rel=0.05)
 
 
 def test_it_is_read_back_and_verified_by_both(made, folder, second_verifier):
@@ -248,6 +270,58 @@ def test_families_keep_their_rules(ruled, tables, tmp_path, second_verifier):
     changed = _changed(out, tmp_path / "fallen", "children.parquet", table)
     assert "previous.age" in str(us.verify(changed))
     assert any("previous.age" in problem for problem in second_verifier(changed))
+
+
+def test_one_flat_table_is_split_and_released(tables):
+    parents, children = (table.to_pandas() for table in tables)
+    flat = pa.Table.from_pandas(children.merge(parents, on="hid"), preserve_index=False)
+    schema = schema_of("visit")
+    made = us.release(flat, schema, epsilon=10, delta=1e-6, key=2)
+    assert isinstance(made, FamilyRelease)
+    assert made.parents.column_names == ["hid", "region"]
+    assert made.children.column_names == ["hid", "visit", "age", "sex"]
+    assert made.parents.num_rows == 400
+    with pytest.raises(SourceError, match="--children"):
+        us.release(tables[1], schema, epsilon=1, delta=1e-6)
+
+
+def crowd(most, name, order):
+    """Families of up to so many children, and their schema."""
+    rng = np.random.default_rng(1)
+    home = np.repeat(np.arange(60), np.arange(60) % (most + 1))
+    parents = pa.table({"hid": np.arange(60), "region": np.where(np.arange(60) % 2, "N", "S")})
+    children = pa.table(
+        {
+            "hid": home,
+            "visit": [str(i) for i in range(home.size)],
+            "age": rng.integers(0, 100, home.size),
+            "sex": rng.choice(["F", "M"], home.size),
+        }
+    )
+    family = Family("homes", "hid", name, "hid", most, 0, order, "none")
+    return (parents, children), FamilySchema.of(PARENTS, CHILDREN, family)
+
+
+@pytest.mark.parametrize("order", [None, pytest.param("visit", marks=pytest.mark.slow)])
+def test_fifty_children(order, tmp_path, second_verifier):
+    data, schema = crowd(50, "people", order)
+    made = us.release(data, schema, epsilon=4, delta="1e-6", key=1, rows=30)
+    sizes = np.bincount(made.children["hid"].to_numpy(), minlength=31)[1:]
+    assert 10 < sizes.max() <= 50
+    out = made.save(tmp_path / "made")
+    assert us.verify(out).passed
+    assert second_verifier(out) == []
+
+
+def test_a_second_table_of_children_is_released_by_itself_and_adds_up(tmp_path):
+    budget = {"ledger": tmp_path / "l.db", "dataset": "homes", "epsilon": 4, "delta": "1e-6"}
+    with Ledger(tmp_path / "l.db") as ledger:
+        ledger.open_dataset("homes", Budget.of(7, "1e-5"), unit="homes.hid")
+    for name in ("people", "pets"):
+        data, schema = crowd(2, name, None)
+        us.release(data, schema, key=1, rows=30, **budget)
+    with pytest.raises(BudgetExhausted, match="homes"):
+        us.release(data, schema, **budget)
 
 
 def test_methods_without_records_are_refused_before_anything_is_spent(tables):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import pytest
 
 import understudy as us
 from understudy.privacy.cost import Charge, Discovery, Gaussian, Laplace, Zcdp
 from understudy.releases.certificate import VARIATION, WORST
-from understudy.releases.outline import ASSUMED_ROWS, buys, noise_in_rows, outline
+from understudy.releases.outline import ASSUMED_ROWS, buys, noise_in_rows, outline, time_in_words
 from understudy.schema import Schema
 
 
@@ -50,3 +51,11 @@ def test_what_a_charge_buys():
     assert buys(Charge(WORST, Laplace(1.0, 64))) == "the bound on the worst error"
     assert "9 or more" in buys(Charge("values of a", Discovery(1.0, 9, 1, 1)))
     assert buys(Charge("x", Gaussian(3.0))) == "counts with noise, for the model"
+
+
+def test_time_is_said_for_a_known_size_or_for_two(schema):
+    prepared = us.prepare(schema, epsilon=1)
+    assert re.fullmatch(r"about .+ for 10,000 rows, .+ for 100,000 rows", time_in_words(prepared))
+    assert re.fullmatch(r"about .+ for 500 rows", time_in_words(prepared, 500))
+    public = us.prepare(schema, epsilon=1, rows_public=700)
+    assert re.fullmatch(r"about .+ for 700 rows", time_in_words(public))

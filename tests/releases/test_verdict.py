@@ -6,7 +6,9 @@ import pytest
 
 import understudy as us
 from tests.releases.conftest import people
+from understudy.columns import Identifier
 from understudy.releases.verdict import Level, foreseen, verdict
+from understudy.units import Unit
 
 
 def planned(schema, epsilon, rows):
@@ -60,3 +62,22 @@ def test_an_older_release_has_a_verdict_without_advice(release):
     assert "With 3,0" in verdict(poor).advice or "With 2,9" in verdict(poor).advice
     assert verdict(replace(poor, entries=())).level is Level.POOR
     assert verdict(replace(poor, entries=())).advice == ""
+
+
+def test_rows_that_contradict_what_was_measured_are_not_praised(release):
+    found = {"largest_residual": 9.0, "largest_residual_in": "a × b", "residual_limit": 6.0}
+    useful = replace(release, certificate=replace(release.certificate, bound=0.001))
+    judged = verdict(replace(useful, diagnostics=found))
+    assert judged.level is Level.DOUBTFUL
+    assert judged.not_for.startswith("a × b (its rows contradict what was measured)")
+    within = verdict(replace(useful, diagnostics={**found, "largest_residual": 5.0}))
+    assert within.level is not Level.DOUBTFUL
+    poor = replace(release, certificate=replace(release.certificate, bound=0.5), diagnostics=found)
+    assert verdict(poor).level is Level.POOR
+
+
+def test_fewer_rows_of_each_are_advised_where_they_would_help(schema):
+    who = Unit("person", 5)
+    several = replace(schema, columns=(*schema.columns, Identifier("person")), unit=who)
+    assert "max_rows = 1 instead of 5 would make it about" in planned(several, "1", 2_000).advice
+    assert "max_rows" not in planned(schema, "1", 300).advice

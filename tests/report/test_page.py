@@ -255,3 +255,11 @@ def test_a_bound_that_says_nothing_is_said_to(table, schema):
     assert "percentage points of the truth, which says nothing here." in page
     assert "≤ 100.00 percentage points, which says nothing here" in page
     assert f"by theorem{made.theorem}" in page.replace("by theorem ", "by theorem")
+
+
+def test_a_saved_release_states_its_title_and_owner(made, tmp_path):
+    about = report.About("Patients, 2024", "City of Exampleton")
+    folder = report.save(made, tmp_path / "r.release", about=about)
+    text = (folder / report.NAME).read_text()
+    assert "<h1>Patients, 2024</h1>" in text
+    assert "City of Exampleton · " in text

@@ -75,16 +75,19 @@ def test_the_unit_is_the_family():
 def test_the_workload_is_pairs_without_siblings_and_those_declared(siblings, order, sibling):
     schema = of(siblings=siblings, order=order)
     word = "sibling." if order is None else "previous."
-    pairs = schema.usual_workload()
+    weights = {tuple(each["columns"]): each["weight"] for each in schema.usual_workload()}
+    pairs = list(weights)
     free = 4 + (order is not None)
     assert len(pairs) == free * (free - 1) // 2 + sibling
     assert sum(any(name.startswith(word) for name in pair) for pair in pairs) == sibling
+    assert {w for pair, w in weights.items() if not pair[1].startswith(word)} == {1.0}
+    assert all(w > 1 for pair, w in weights.items() if pair[1].startswith(word))
     us.prepare(schema, epsilon=1)  # it is one
 
 
 def test_declared_pairs():
     schema = of(siblings="pairs", pairs=(("age", "sex"),))
-    assert ["persons.age", "sibling.sex"] in schema.usual_workload()
+    assert ["persons.age", "sibling.sex"] in [each["columns"] for each in schema.usual_workload()]
     with pytest.raises(SchemaError, match="agee"):
         of(siblings="pairs", pairs=(("agee", "sex"),))
 
@@ -122,8 +125,9 @@ def test_what_does_not_fit_is_refused(change, said):
 
 
 def test_what_families_do_not_keep_is_refused():
+    found = of(children=Schema((*PERSONS.columns, UndeclaredShape("income", wanted="number"))))
     with pytest.raises(SchemaError, match="income"):
-        of(children=Schema((*PERSONS.columns, UndeclaredShape("income", wanted="number"))))
+        found.require_confirmed()
     with pytest.raises(SchemaError, match="count"):
         of(children=Schema((*PERSONS.columns, Number("count", lower=0, upper=1, bins=2))))
     drafted = Schema(
@@ -176,7 +180,8 @@ def test_a_rule_says_nothing_of_who_is_not_there():
 
 def test_what_rules_name_of_siblings_is_modelled():
     schema = ruled("previous.age <= age", order="age", siblings="none")
-    assert ["persons.age", "previous.age"] in schema.usual_workload()
+    pairs = [each["columns"] for each in schema.usual_workload()]
+    assert ["persons.age", "previous.age"] in pairs
     assert schema.layout.sibling[1] is None
 
 
@@ -224,3 +229,19 @@ def test_rules_that_were_read_from_rows_are_to_be_confirmed():
     drafted = FamilySchema.of(HOUSEHOLDS, PERSONS, replace(FAMILY, order="age"), None, [rule])
     with pytest.raises(UnconfirmedError, match=r"previous\.age"):
         drafted.require_confirmed()
+
+
+@pytest.mark.parametrize(
+    ("most", "changes", "said"),
+    [
+        (1_000, {"order": "age"}, "from 1 to 999"),
+        (1_001, {"order": "age", "min_children": 1}, "from 1 to 1,000"),
+        (167, {}, "from 1 to 166.*an order allows more"),
+    ],
+)
+def test_the_largest_family_is_one_whose_views_can_be_counted(most, changes, said):
+    with pytest.raises(SchemaError, match=said):
+        of(max_children=most, **changes)
+    largest = of(max_children=most - 1, **changes)
+    pairs = most - 1 if changes else (most - 1) * (most - 2)
+    assert largest.weight // pairs >= 1

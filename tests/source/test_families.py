@@ -129,3 +129,72 @@ def test_a_place_that_is_no_number_moves_no_other_family():
     before = encoded(parents, children, schema_of())
     after = encoded(parents, [*children[:-1], ("39", "nan", 2)], schema_of())
     assert (before.children[0][:117] == after.children[0][:117]).all()
+
+
+def flat(rows):
+    names = ("k", "p", "when", "c")
+    return pa.table(
+        {name: [row[i] for row in rows] for i, name in enumerate(names)},
+        pa.schema([*((name, pa.string()) for name in names[:3]), ("c", pa.int64())]),
+    )
+
+
+def split(rows, schema):
+    bound = FamilySource(read(flat(rows))).bind(schema)
+    cliques = list(itertools.combinations(range(len(schema.shape)), 2))
+    return [np.array(reveal(bound.rows())), *reveal(bound.marginals(cliques))]
+
+
+@pytest.mark.parametrize("order", ["when", None])
+def test_a_flat_table_counts_as_the_two_that_it_is_made_of(order):
+    rng = np.random.default_rng(0)
+    parents = [(str(k), "ab"[k % 2]) for k in range(30)]
+    children = [(k, str(w), int(rng.integers(10))) for k, _ in parents for w in range(int(k) % 5)]
+    rows = [(k, dict(parents)[k], w, c) for k, w, c in children]
+    schema = schema_of(order, least=1)
+    both = zip(counted(parents, children, schema), split(rows, schema), strict=True)
+    assert all((one == other).all() for one, other in both)
+
+
+@pytest.mark.parametrize("order", ["when", None])
+def test_a_parent_is_what_the_first_of_its_own_rows_says(order):
+    rows = [("1", "b", "2", 1), ("1", "a", "9", 2), ("1", "b", "1", 3), ("2", "a", "1", 4)]
+    made = families_of(read(flat(rows)), None, schema_of(order, least=1))
+    assert made.parents[0].tolist() == ([1, 0] if order else [0, 0])
+    assert sorted(made.sizes.tolist()) == [1, 3]
+
+
+@pytest.mark.parametrize("order", ["when", None])
+def test_no_family_of_a_flat_table_moves_anothers_counts(order):
+    schema = schema_of(order, least=1, most=2)
+    cells = [("a", "1", 0), ("b", "1", 3), ("b", "2", 0), (None, None, None), ("a", "x", 9)]
+    families = [list(f) for n in (1, 2, 3) for f in itertools.combinations(cells, n)]
+    alone = [split([("1", *row) for row in f], schema) for f in families]
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        some = rng.integers(len(families), size=3)
+        rows = [(str(k), *row) for k, i in zip((1, 2, 3), some, strict=True) for row in families[i]]
+        mixed = [rows[i] for i in rng.permutation(len(rows))]
+        together = split(mixed, schema)
+        if order is None:  # which children count is drawn by the name of the family
+            assert together[0] == sum(alone[i][0] for i in some)
+            continue
+        for at, table in enumerate(together):
+            assert (table == sum(alone[i][at] for i in some)).all()
+    for each in alone:
+        assert all(np.abs(table).sum() <= schema.weight for table in each)
+
+
+def test_one_table_that_is_not_flat_is_refused():
+    first, second = tables([("1", "a")], [("1", "1", 1)])
+    with pytest.raises(SourceError, match="--children"):
+        FamilySource(read(second)).bind(schema_of())
+    with pytest.raises(SourceError, match="lacks"):
+        FamilySource(read(first)).bind(schema_of())
+    named = FamilySchema.of(
+        Schema((Identifier("id"), Category("p", ("a", "b")))),
+        CHILDREN,
+        Family("P", "id", "C", "k", 3),
+    )
+    with pytest.raises(SourceError, match="keys have two names"):
+        FamilySource(read(second)).bind(named)

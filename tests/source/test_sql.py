@@ -46,7 +46,9 @@ def test_units_and_values_that_a_collation_takes_for_one_are_two():
     counted = read(connection.table("t").mutate(n=1).drop("town"))
     assert reveal(counted.bind(schema).rows()) == 2
     for unit in (None, Unit("who", 2)):
-        opened = Schema((Identifier("who"), UndeclaredCategory("town", values="discover")), unit=unit)
+        opened = Schema(
+            (Identifier("who"), UndeclaredCategory("town", values="discover")), unit=unit
+        )
         held, wanted = (Holders(s, opened) for s in (collated, read(table)))
         one, other = (reveal(h.holders("town")) for h in (held, wanted))
         assert dict(zip(*one, strict=True)) == dict(zip(*other, strict=True))

@@ -10,13 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.source.engines import ENGINES
+from understudy.errors import InputError, SchemaError
 from understudy.privacy.cost import Charge, Gaussian, Plan
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Marginals, RowCount
 from understudy.privacy.relation import Relation
+from understudy.privacy.sensitive import reveal
 from understudy.schema import Schema
 from understudy.source import read
-from understudy.source.base import EncodedCounts, StreamedCounts
+from understudy.source.base import EncodedCounts, StreamedCounts, with_nulls
+from understudy.source.duckdb import DuckDBSource
 from understudy.source.units import chosen, turn
 from understudy.testing.stand_ins import StillNoise, StrictCharges
 from understudy.units import Unit
@@ -55,9 +59,7 @@ def naive(codes, units, unit):
             seen[who, row] += 1
             text = f"{unit.salt}|{','.join(map(str, row))}|{seen[who, row]}|{who}"
             held[who].append((hashlib.md5(text.encode()).hexdigest(), row))
-    return {
-        who: sorted(row for _, row in sorted(rows)[: unit.max_rows]) for who, rows in held.items()
-    }
+    return {who: sorted(row for _, row in sorted(rows)[: unit.kept]) for who, rows in held.items()}
 
 
 def kept(codes, units, unit):
@@ -227,3 +229,87 @@ def test_no_rows(tmp_path):
     assert opened(read(empty).bind(schema), schema.unit) == (0, [[0] * 5, [[0, 0]] * 5])
     (tmp_path / "t.csv").write_text("who,a,b\n")
     assert opened(read(tmp_path / "t.csv").bind(schema), schema.unit)[0] == 0
+
+
+# --- rows that share a weight ---------------------------------------------------------------------
+
+EQUAL = Schema.loads(SCHEMA.replace("max_rows = 3", 'max_rows = 3\nweight = "equal"'))
+PAIRS = [(), (0,), (0, 1)]
+
+
+def weighed(source, schema=EQUAL):
+    bound = source.bind(schema)
+    found = [table.tolist() for table in reveal(bound.marginals(PAIRS))]
+    sparse = reveal(bound.sparse(PAIRS))
+    return [reveal(bound.rows()), *found, *([part.tolist() for part in t] for t in sparse)]
+
+
+def by_definition(given):
+    """Of every unit the rows that count, each with a share of M = 6."""
+    encoded = with_nulls(EQUAL, ())
+    codes, units = encoded.encode(given), encoded.units(given).to_pylist()
+    made = np.zeros((5, 2), np.int64)
+    for rows in naive(codes, units, EQUAL.unit).values():
+        for row in rows:
+            made[row] += 6 // len(rows)
+    return made
+
+
+def test_all_rows_of_a_unit_weigh_as_much_as_one():
+    given = table(120, np.random.default_rng(5))
+    found = weighed(read(given))
+    assert EQUAL.weight == EQUAL.unit.max_rows == 6
+    assert found[3] == by_definition(given).tolist()
+    assert found[0] == sum(map(sum, found[3]))
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, "files"])
+def test_weights_are_the_same_everywhere(engine, tmp_path, monkeypatch):
+    given = table(120, np.random.default_rng(6))
+    if engine == "files":
+        monkeypatch.setattr(DuckDBSource, "turns", 3)
+        pq.write_table(given, tmp_path / "t.parquet")
+        source = read(tmp_path / "t.parquet", engine="duckdb")
+    else:
+        source = engine(given)
+    assert weighed(source) == weighed(read(given))
+
+
+def test_a_unit_moves_its_own_weights_alone_and_by_no_more_than_m():
+    units = [[("1", 0, "x")] * n + [("1", 4, "y")] * m for n in range(4) for m in range(4)]
+    others = [("2", 0, "x"), ("2", 1, "y"), ("3", 0, "x")]
+
+    def counted(rows):
+        types = {"who": pa.string(), "a": pa.int64(), "b": pa.string()}
+        columns = [[row[i] for row in rows] for i in range(3)]
+        made = pa.table(columns, schema=pa.schema(types))
+        return np.array(reveal(read(made).bind(EQUAL).marginals([(0, 1)]))[0])
+
+    base = counted(others)
+    for rows in units:
+        alone = counted(rows)
+        np.testing.assert_array_equal(counted([*rows, *others]) - base, alone)
+        assert alone.sum() == (6 if rows else 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (('weight = "equal"', 'weight = "even"'), "weight = 'even' must be \"equal\""),
+        (("max_rows = 3", "max_rows = 1001"), "from 1 to 1,000"),
+        (("max_rows = 3", ""), "needs max_rows"),
+        (('unit = "who"\nmax_rows = 3', ""), "says nothing without a unit"),
+        (('values = ["x", "y"]', 'values = "discover"'), "column 'b' is to be found privately"),
+    ],
+)
+def test_weights_that_are_refused(change, told):
+    text = SCHEMA.replace("max_rows = 3", 'max_rows = 3\nweight = "equal"').replace(*change)
+    with pytest.raises(SchemaError, match=told):
+        Schema.loads(text)
+
+
+def test_weights_are_written_and_read_again():
+    assert Schema.loads(EQUAL.dumps()) == EQUAL
+    assert Unit.from_json(EQUAL.unit.to_json()) == EQUAL.unit
+    with pytest.raises(InputError, match="is none"):
+        Unit.from_json({**EQUAL.unit.to_json(), "max_rows": 5})

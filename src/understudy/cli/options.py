@@ -7,6 +7,7 @@ belong together are the fields of a frozen dataclass; `shell.guarded` shows Type
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -142,11 +143,11 @@ class Target:
 
     epsilon: MaybeEpsilon = None
     target_error: Annotated[
-        float | None,
+        str | None,
         option(
             "--target-error X",
-            "Instead of --epsilon: find the least ε whose forecast error is at most X, a share of "
-            "the rows such as 0.01.",
+            "Instead of --epsilon: find the least ε whose forecast error is at most X percentage "
+            "points, written 0.5pp or 0.5% (or, without a unit, a share of the rows: 0.005).",
             PRIVACY,
             show_default=False,
         ),
@@ -237,11 +238,29 @@ class Choices:
     ] = 0.05
 
 
+_POINTS = re.compile(r"\s*(pp|%|percentage points?)\s*$")
+
+
+def share(text: str | None) -> float | None:
+    """An error of shares: percentage points with a unit ("0.5pp", "0.5%"), without one a share."""
+    if text is None:
+        return None
+    try:
+        value = float(_POINTS.sub("", text))
+    except ValueError:
+        raise InputError(
+            f"--target-error {text} is no error: write percentage points, such as 0.5pp, or a share, "
+            f"such as 0.005"
+        ) from None
+    return value / 100 if _POINTS.search(text) else value
+
+
 def wanted(target: Target, choices: Choices, **more: Any) -> Options:
     """The options of a release, from what was given on the command line."""
     from understudy.releases import Options
 
     chosen = {**vars(target), **vars(choices), **more}
+    chosen["target_error"] = share(target.target_error)
     settings = chosen.pop("settings")
     return Options(**chosen, parameters=parameters(choices.method, settings))
 

@@ -64,7 +64,7 @@ def plan(
     \b
     [bold]Example[/bold]
       understudy plan --schema patients.schema.toml --epsilon 1 --rows 50000
-      understudy plan --schema patients.schema.toml --target-error 0.01 --rows 50000
+      understudy plan --schema patients.schema.toml --target-error 1pp --rows 50000
       understudy plan --schema patients.schema.toml --epsilon 1 --rows 50000 \\
                       --purpose model:readmitted
     """
@@ -84,9 +84,10 @@ def plan(
         shell.say((needed_epsilon(wanted, prepared), "bold"))
     size = outline.assumed_rows(prepared, rows)
     forecast = prepared.forecast(size)
+    things = "rows" if prepared.schema.weight == 1 else "families"
     source = "public" if rows is None and prepared.design.rows else "assumed"
     shell.say(
-        (f"Plan for a table of {size:,} rows ({source})", "bold"),
+        (f"Plan for a table of {size:,} {things} ({source})", "bold"),
         f", by {prepared.method.name}; nothing is spent",
     )
     _show(prepared, forecast, size, account)
@@ -153,7 +154,8 @@ def needed_epsilon(wanted: Options, prepared: Prepared) -> str:
 
 def _show(prepared: Prepared, forecast: Forecast, size: int, account: _Account | None) -> None:
     """The promise, and the figures that decide."""
-    from understudy.report.words import meaning
+    from understudy.releases.outline import time_in_words
+    from understudy.report.words import meaning, protected
 
     unit, relation = prepared.schema.unit, prepared.design.relation
     errors, margin = forecast.errors, prepared.margin(size)
@@ -167,7 +169,7 @@ def _show(prepared: Prepared, forecast: Forecast, size: int, account: _Account |
     budget = prepared.budget
     words.facts(
         [
-            ("promise", f"{budget}-differential privacy per {unit.column if unit else 'row'}"),
+            ("promise", f"{budget}-differential privacy per {protected(unit)}"),
             ("that means", meaning(float(budget.epsilon), float(budget.delta), unit, relation)),
             *expected,
             (
@@ -176,7 +178,7 @@ def _show(prepared: Prepared, forecast: Forecast, size: int, account: _Account |
                 f"({100 * (1 - prepared.beta):g} % confidence){words.nothing(margin)}",
             ),
             *_purpose_words(prepared, size),
-            ("time", f"about {words.duration(forecast.seconds)}"),
+            ("time", time_in_words(prepared)),
             ("memory", f"about {words.byte_size(forecast.memory_bytes)}"),
             ("budget", _left(account)),
         ]
@@ -187,7 +189,7 @@ def show_verdict(judged: Verdict | None) -> None:
     """Whether a release is, or would be, useful, and for what."""
     if judged is None:
         return
-    style = {"GOOD": "bold green", "LIMITED": "bold yellow", "POOR": "bold red"}[judged.level.name]
+    style = {"GOOD": "bold green", "POOR": "bold red"}.get(judged.level.name, "bold yellow")
     lines: list[tuple[str, str | Text]] = [
         ("verdict", Text(str(judged.level), style)),
         ("good for", judged.good_for),

@@ -118,6 +118,13 @@ class Stages(_Line):
             line = f"{doing}: counted {100 * done // total} % of the table"
             self._show(line, description=line)
             return
+        if progress.seconds:
+            self._show(
+                f"about {words.duration(progress.seconds)} in all, by the number of rows measured",
+                at_once=True,
+                about=progress.seconds,
+            )
+            return
         new = self._now is None or progress.stage != self._now.stage
         if new:
             self._tick()

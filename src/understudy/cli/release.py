@@ -64,7 +64,8 @@ class Reading:
         option(
             "--children DATA",
             "The table of children, where DATA holds their parents and the schema both: a file, or a "
-            "table of the same database; on Spark a table, or a folder with --path.",
+            "table of the same database; on Spark a table, or a folder with --path. Without it DATA "
+            "is one flat table, which is split where the schema has two.",
             show_default=False,
         ),
     ] = None
@@ -128,6 +129,13 @@ class Making:
             options.OUTPUT,
         ),
     ] = None
+    title: Annotated[
+        str | None, option("--title T", "The title of its report.", options.OUTPUT)
+    ] = None
+    owner: Annotated[
+        str | None,
+        option("--owner WHO", "Who is responsible for it, for its report.", options.OUTPUT),
+    ] = None
 
 
 @shell.guarded
@@ -175,11 +183,13 @@ def release(
     require_absent(out)
     loaded = options.read_as(Schema.load(schema), reading.null, reading.drop_other_columns)
     charged = options.account(account.ledger, account.dataset, account.expect_head)
-    wanted = options.wanted(target, choices, **vars(making), **charged)
+    made = dict(vars(making))
+    cover = (made.pop("title"), made.pop("owner"))
+    wanted = options.wanted(target, choices, **made, **charged)
     if wanted.target_error is not None or wanted.epsilon is None:
         wanted = _agreed(loaded, wanted, yes)
     source = _families(data, loaded, reading.children, where)
-    released = make(source, loaded, out, wanted, where)
+    released = make(source, loaded, out, wanted, where, cover=cover)
     _show(released, data, out, wanted)
 
 
@@ -190,13 +200,9 @@ def _families(data: str, schema: Schema, children: str | None, where: Where) -> 
     from understudy.source.families import FamilySource
 
     if isinstance(schema, FamilySchema):
-        if children is None:
-            _, _, family = schema.tables
-            raise InputError(
-                f"the schema is of two tables, {family.parent} and {family.child}: give the second "
-                f"with --children DATA"
-            )
         first = read(data, **vars(where))
+        if children is None:  # one flat table, of which the schema has two levels
+            return FamilySource(first)
         if where.table is not None:
             return FamilySource(first, read(data, table=children))
         if where.path is not None:
@@ -216,12 +222,17 @@ def make(
     out: Path,
     wanted: Options,
     where: Where | None = None,
+    *,
+    cover: tuple[str | None, str | None] = (None, None),
 ) -> Release:
-    """Release and save, with progress; says what a failure has cost."""
+    """Release and save, with progress; says what a failure has cost.
+
+    `cover` is the title and the owner that its report states.
+    """
     from understudy.releases import prepare, reserve
-    from understudy.releases.outline import assumed_rows
+    from understudy.releases.outline import assumed_rows, time_in_words
     from understudy.releases.warm import warmed
-    from understudy.report import save
+    from understudy.report import About, save
     from understudy.source import read
     from understudy.source.families import FamilySource
 
@@ -235,17 +246,13 @@ def make(
             )
             prepared = prepare(schema, warmed(wanted, schema, source).resolved())
             _require_space(prepared, out)
-            assumed = assumed_rows(prepared, wanted.rows)
-            about = prepared.forecast(assumed).seconds
-            stages.expect(
-                about,
-                f"releasing with {prepared.budget} by {prepared.method.name}, "
-                f"about {words.duration(about)} for {assumed:,} rows (assumed)",
-            )
+            about = prepared.forecast(assumed_rows(prepared, wanted.rows)).seconds
+            how = f"{prepared.budget} by {prepared.method.name}"
+            stages.expect(about, f"releasing with {how}, {time_in_words(prepared)}")
             with reserve(prepared, source, progress=stages) as reserved:
                 release = reserved.run(stages)
             stages(Progress("saving", 0, 1))
-            save(release, out)
+            save(release, out, about=About(*cover))
         except BaseException as error:
             if wanted.checkpoint is not None:
                 error.add_note(f"The same command goes on from {wanted.checkpoint}.")
@@ -365,14 +372,17 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
     from understudy.releases.bundle import read_manifest
     from understudy.releases.example import example
     from understudy.releases.verdict import verdict
+    from understudy.report.words import whose
     from understudy.source import shown
 
-    rows = release.rows.num_rows
+    rows, unit = release.rows.num_rows, release.schema.unit
+    neighbours = release.relation.describe(rows_public=release.rows_public, unit=unit)
     shell.say(("Wrote the synthetic release of ", "bold"), shown(data), (" to ", "bold"), str(out))
     words.facts(
         [
             ("rows", release.size_in_words),
-            ("promise", release.promise),
+            ("promise", f"{release.budget}-differential privacy per {whose(release)}"),
+            ("neighbours", neighbours),
             ("certificate", str(release.certificate)),
             *errors_in_words(release.forecast, release.schema)[:1],
             *_others(release),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from understudy.draft.review import Choice, Decision
     from understudy.schema import Schema
 
-__all__ = ["open_decisions", "review", "statements"]
+__all__ = ["count", "open_decisions", "review", "statements"]
 
 _LETTERS = {"public": "a", "replace": "c", "private": "p", "drop": "d"}
 _WORDS = {
@@ -33,7 +33,10 @@ def review(
     schema: Annotated[Path, argument("S.toml", "The schema file, as drafted.")],
     data: Annotated[
         str | None,
-        argument("DATA", "The table. NOT PRIVATE: shows how many rows people have in it."),
+        argument(
+            "DATA",
+            "The table, or that of the children. NOT PRIVATE: shows how many rows people have in it.",
+        ),
     ] = None,
     table: options.TableName = None,
     listed: Annotated[
@@ -65,12 +68,17 @@ def review(
       understudy schema review patients.schema.toml --list
       understudy schema review patients.schema.toml --private job --set "age=0 to 120"
     """
-    from understudy.draft import rows_per_unit
+    from understudy.draft import children_per_parent, rows_per_unit
     from understudy.draft.review import Choice, decisions
     from understudy.schema import Schema
+    from understudy.schema.family import FamilySchema
     from understudy.source import read
 
-    seen = () if data is None else rows_per_unit(Schema.load(schema), read(data, table=table))
+    loaded, seen = Schema.load(schema), ()
+    if data is not None and isinstance(loaded, FamilySchema):
+        seen = (children_per_parent(loaded, read(data, table=table)),)
+    elif data is not None:
+        seen = rows_per_unit(loaded, read(data, table=table))
     given = {
         Choice.PUBLIC: public, Choice.REPLACE: replace, Choice.PRIVATE: private, Choice.DROP: drop
     }  # fmt: skip
@@ -90,7 +98,7 @@ def review(
         shell.say(("✓ ", "green"), f"nothing is open in {schema}. Next")
         shell.say(f"  {command('plan', '--schema', schema, '--epsilon', 1)}")
     elif not listed:
-        shell.say(f"{_count(left)} left in {schema}. To go on:")
+        shell.say(f"{count(left)} left in {schema}. To go on:")
         shell.say(f"  {command('schema', 'review', schema)}")
 
 
@@ -104,7 +112,8 @@ def statements(found: Sequence[Decision]) -> None:
     words.facts([(decision.key, decision.reveals) for decision in found])
 
 
-def _count(found: Sequence[Decision]) -> str:
+def count(found: Sequence[Decision]) -> str:
+    """How many decisions, in words."""
     return f"{len(found)} {'decision' if len(found) == 1 else 'decisions'}"
 
 
@@ -251,8 +260,8 @@ def _some_of(decision: Decision, choice: Choice) -> Decision:
     if asked:
         for at, name in numbered.items():
             shell.say(f"    {at}  {name}")
-    text = (_typed("  all of them, or these numbers: ") or "") if asked else "all"
-    if text == "all":
+    text = (_typed("  all, or numbers: ") or "") if asked else "all"
+    if text.lower() in ("a", "all"):
         return decision
     chosen = text.replace(",", " ").split()
     for word in chosen:
@@ -278,6 +287,7 @@ def _settled(schema: Schema, decision: Decision, choice: Choice) -> Schema:
 
 _WANTED = {
     "unit": "row, or a column and how many rows of one person count, such as patient_id 5",
+    "family": "what is different, such as max_children = 5, order = none",
     "values": "all values, between commas",
     "bounds": "bounds such as 0 to 120",
     "missing": "its values between commas, or bounds such as 0 to 120",

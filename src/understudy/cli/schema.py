@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -43,14 +44,23 @@ class Format(StrEnum):
 @app.command()
 @shell.guarded
 def draft(
-    file: Annotated[
-        str,
+    files: Annotated[
+        list[str],
         argument(
-            "FILE", "A CSV or Parquet file with the private rows; or, with --table, a database."
+            "FILE [FILE]",
+            "A CSV or Parquet file with the private rows; or, with --table, a database. Two files "
+            "are parents and children, such as patients and visits.",
         ),
     ],
     out: Annotated[
         Path | None, option("--out S.toml", "The schema to write; by default FILE.schema.toml.")
+    ] = None,
+    split: Annotated[
+        str | None,
+        option(
+            "--split COLUMN",
+            "Make two levels of one file: this column, which repeats, tells parents apart.",
+        ),
     ] = None,
     table: options.TableName = None,
     null: options.NullTexts = None,
@@ -64,11 +74,22 @@ def draft(
     [bold]Example[/bold]
       understudy schema draft patients.csv
       understudy schema draft patients.csv --null -9 --null income=X
+      understudy schema draft patients.csv visits.csv
+      understudy schema draft visits.csv --split patient_id
       understudy schema draft postgresql://ann@db.example/clinic --table visits.patients
     """
+    if len(files) > 2 or (len(files) == 2 and (table is not None or split is not None)):
+        raise InputError(
+            f"{len(files)} files: give one, or two that are parents and children, without --table and "
+            "--split; a second table of children has a schema of its own, with the same parents"
+        )
+    file = files[0]
     named = Path(file) if table is None else Path(table.rpartition(".")[2].strip('"'))
     target = out if out is not None else named.with_name(_stem(named) + ".schema.toml")
     options.require_new(target)
+    if len(files) == 2 or split is not None:
+        _draft_two(files, split, target, null or ())
+        return
     from understudy.draft import draft as make
     from understudy.source import read
 
@@ -79,6 +100,28 @@ def draft(
     shell.say(("wrote ", "bold"), str(target))
     _private("This draft, on screen and on disk, holds facts from private rows.")
     _next_step(target, schema, source)
+
+
+def _draft_two(files: Sequence[str], split: str | None, target: Path, null: Sequence[str]) -> None:
+    """A draft of parents and children."""
+    from understudy.draft import children_per_parent, draft_families, draft_split
+    from understudy.draft.families import table_name
+
+    if split is not None:
+        schema = draft_split(files[0], split, null_values=null)
+    else:
+        schema = draft_families(files[0], files[1], null_values=null)
+    schema.save(target)
+    parents, children, family = schema.tables
+    for name, table in ((family.parent, parents), (family.child, children)):
+        shell.say((f"\n{name}", "bold"))
+        shell.out().print(words.columns_table(table.columns, marks=False))
+    shell.say(("wrote ", "bold"), str(target))
+    _private("This draft, on screen and on disk, holds facts from private rows.")
+    own = [file for file in files if table_name(file) == family.child] or [files[-1]]
+    shell.say((f"\nHow many {family.child} has one of {family.parent}?", "bold"), " In the table:")
+    words.bullets([str(children_per_parent(schema, own[0]))])
+    _next_step(target, schema)
 
 
 @app.command()
@@ -115,9 +158,7 @@ def confirm(
     from understudy.schema import Schema
 
     loaded = Schema.load(schema)
-    open_facts = {c.name: c.read_from_rows for c in loaded.columns if c.read_from_rows}
-    if loaded.read_from_rows:
-        open_facts = {"[understudy]": loaded.read_from_rows, **open_facts}
+    open_facts = loaded.marked
     if everything and column:
         raise InputError("give --all or --column, not both")
     if not everything and not column and unit is None and max_rows is None:
@@ -180,6 +221,10 @@ def check(
             "Compare with this table. NOT PRIVATE: prints values and counts of its rows.",
         ),
     ] = None,
+    children: Annotated[
+        str | None,
+        option("--children FILE", "Of a schema of two tables: the children, beside --data."),
+    ] = None,
     table: options.TableName = None,
     null: options.NullTexts = None,
     drop_other_columns: options.DropOthers = False,
@@ -199,23 +244,34 @@ def check(
 
     loaded = read_as(Schema.load(schema), null, drop_other_columns)
     if data is not None:
-        _compare(loaded, schema, data, table)
+        _compare(loaded, schema, [data, *([] if children is None else [children])], table)
         return
-    marked = any(column.read_from_rows for column in loaded.columns)
+    marked = bool(loaded.marked)
     shell.out().print(words.columns_table(loaded.columns, marks=marked))
     shell.say(_summary(loaded))
     _next_step(schema, loaded)
 
 
-def _compare(schema: Schema, path: Path, data: str, table: str | None) -> None:
+def _compare(schema: Schema, path: Path, files: Sequence[str], table: str | None) -> None:
+    from dataclasses import replace
+
     from understudy.draft import check as look
+    from understudy.schema.family import FamilySchema
     from understudy.source import read, shown
 
-    source = read(data, table=table)
+    parts = [schema]
+    if isinstance(schema, FamilySchema):
+        parts = [*schema.tables[:2]]
+        if len(files) == 1:  # a flat file, of which each level has some columns
+            parts, files = [replace(part, drop_other_columns=True) for part in parts], [*files * 2]
+    elif len(files) > 1:
+        raise InputError(f"--children {files[1]} goes with a schema of two tables, version = 2")
+    sources = [read(file, table=table) for file in files]
     _private("What follows was read from private rows. Do not publish it.")
-    findings = look(schema, source)
+    findings = [f for part, rows in zip(parts, sources, strict=True) for f in look(part, rows)]
     if not findings:
-        shell.say(("✓ ", "green"), f"every value of {shown(data)} fits {path}")
+        told = " and ".join(shown(file) for file in dict.fromkeys(files))
+        shell.say(("✓ ", "green"), f"every value of {told} fits {path}")
         return
     for finding in findings[:_MOST_FINDINGS]:
         shell.say(("✗ ", "red"), str(finding))
@@ -267,7 +323,7 @@ def _next_step(path: Path, schema: Schema, source: Source | None = None) -> None
         shell.say(("✓ ", "green"), "ready for a release. Next")
         shell.say(f"  {command('plan', '--schema', path, '--epsilon', 1)}")
         return
-    shell.say((f"Before a release: {len(found)} to decide, the riskiest first", "bold"))
+    shell.say((f"Before a release: {reviewing.count(found)}, the riskiest first", "bold"))
     reviewing.open_decisions(found)
     if source is not None and schema.unit_word == OPEN:
         shell.say(("\nDoes one person have several rows?", "bold"), " In the table:")

@@ -137,9 +137,16 @@ def guarded(command: Callable[..., R]) -> Callable[..., R]:
             raise typer.Exit(explain(error)) from None
 
     shown = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in shown]
+    run.__doc__ = _flowing(command.__doc__ or "")
     run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
     return run
+
+
+def _flowing(text: str) -> str:
+    """A docstring whose paragraphs are one line each, so that a terminal of any width wraps them."""
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(p if p.startswith("\b") else p.replace("\n", " ") for p in paragraphs)
 
 
 @contextmanager
@@ -167,7 +174,7 @@ def explain(error: BaseException) -> int:
         return _TERMINATED if isinstance(error, Terminated) else _INTERRUPTED
     if isinstance(error, UnderstudyError):
         if isinstance(error, UnconfirmedError):
-            more = ("`understudy schema review` goes through them one by one.", *more)
+            more = ("`understudy schema review` on this schema asks about them, one by one.", *more)
         complain(str(error), *more)
         wrong_use = isinstance(error, (InputError, BudgetExhausted, RelationError))
         return WRONG_USE if wrong_use else FAILED

@@ -46,7 +46,7 @@ Masks = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in", "not in", "is null", "is not null")
 _SPELLINGS = {"==": "=", "<>": "!="}
 _SHOWN = 12
-_FEW = 8
+_FEW = 9
 
 
 def near(word: str, known: Iterable[str]) -> str:

@@ -5,6 +5,17 @@ NOT PRIVATE, both: they read rows, and their output says so. No release comes th
 
 from understudy.draft.check import Finding, check
 from understudy.draft.draft import confirm, draft
+from understudy.draft.families import children_per_parent, draft_families, draft_split
 from understudy.draft.people import RowsPerUnit, rows_per_unit
 
-__all__ = ["Finding", "RowsPerUnit", "check", "confirm", "draft", "rows_per_unit"]
+__all__ = [
+    "Finding",
+    "RowsPerUnit",
+    "check",
+    "children_per_parent",
+    "confirm",
+    "draft",
+    "draft_families",
+    "draft_split",
+    "rows_per_unit",
+]

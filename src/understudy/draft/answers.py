@@ -14,10 +14,11 @@ from understudy.draft.alike import kind_of
 from understudy.draft.typed import parsed
 from understudy.errors import SchemaError
 from understudy.schema import Column, Identifier, Schema
+from understudy.schema.family import Family, FamilySchema
 from understudy.schema.toml import build_column, column_facts
 from understudy.units import ROW, Unit
 
-__all__ = ["FORM", "Choice", "Decision", "Topic", "answered", "possible"]
+__all__ = ["FORM", "Choice", "Decision", "Topic", "answered", "possible", "rebuilt"]
 
 FORM = {
     "type", "dtype", "nullable", "null_values", "decimals", "format", "resolution", "ordinal",
@@ -32,6 +33,7 @@ class Topic(StrEnum):
     """What a decision is about, the riskiest first."""
 
     UNIT = "unit"
+    FAMILY = "family"
     IDENTIFIERS = "identifiers"
     VALUES = "values"
     BOUNDS = "bounds"
@@ -75,12 +77,16 @@ class Decision:
     """Whether the same facts would do for all of its columns."""
     form: str = ""
     """Of rules, which are told apart by what they say: their common form."""
+    table: str = ""
+    """Of a schema of two tables: which of them it is about."""
 
     @property
     def key(self) -> str:
         """Its name in a command; the same until it is answered."""
-        one = self.topic in (Topic.UNIT, Topic.IDENTIFIERS, Topic.TYPES)
-        return str(self.topic) if one else f"{self.topic}:{self.form or self.columns[0]}"
+        one = self.topic in (Topic.UNIT, Topic.FAMILY, Topic.IDENTIFIERS, Topic.TYPES)
+        own = [self.table] if one else [self.form] if self.form else [self.table, self.columns[0]]
+        name = ".".join(part for part in own if part)
+        return f"{self.topic}:{name}" if name else str(self.topic)
 
     def of(self, *columns: str) -> Decision:
         """The same about some of its columns alone."""
@@ -109,6 +115,8 @@ def answered(schema: Schema, decision: Decision, choice: Choice, text: str = "")
         return _protected(schema, choice, text)
     if decision.topic is Topic.RULES:
         return _about_rules(schema, decision.columns, choice)
+    if isinstance(schema, FamilySchema):
+        return _of_family(schema, decision, choice, text)
     changed: dict[str, Column] = {}
     for column in schema.columns:
         if column.name in decision.columns:
@@ -132,7 +140,47 @@ def _about_rules(schema: Schema, says: Sequence[str], choice: Choice) -> Schema:
             rules.append(rule)
         elif choice is Choice.PUBLIC:
             rules.append(replace(rule, read_from_rows=False))
-    return replace(schema, rules=tuple(rules))
+    return schema.with_rules(rules)
+
+
+def _of_family(schema: FamilySchema, decision: Decision, choice: Choice, text: str) -> FamilySchema:
+    """The schema of two tables after an answer about how they belong together, or about one of them."""
+    parents, children, family = schema.tables
+    if decision.topic is Topic.FAMILY:
+        stated = _belonging(family, text) if choice is Choice.REPLACE else family
+        return schema.changed(family=replace(stated, read_from_rows=()))
+    alone, about = [replace(t, rules=()) for t in (parents, children)], replace(decision, table="")
+    at = int(decision.table == family.child)
+    alone[at] = answered(alone[at], about, choice, text)
+    tables = (alone[0], alone[1])
+    try:
+        return schema.changed(tables)
+    except SchemaError:  # what a draft read from rows about these columns does not hold any more
+        names = {*decision.columns, *(f"{decision.table}.{name}" for name in decision.columns)}
+        rules = [
+            r for r in schema.rules if not (r.read_from_rows and names.intersection(r.columns))
+        ]
+        if len(rules) == len(schema.rules):
+            raise
+        return schema.changed(tables, rules=rules)
+
+
+def _belonging(family: Family, text: str) -> Family:
+    """The family with what somebody typed, such as "max_children = 5, order = day"."""
+    found: dict[str, Any] = {}
+    for part in text.split(","):
+        key, _, value = (each.strip() for each in part.partition("="))
+        if key in ("max_children", "min_children") and value.isdigit():
+            found[key] = int(value)
+        elif key in ("order", "siblings") and value:
+            found[key] = None if (key, value) == ("order", "none") else value
+        else:
+            raise SchemaError(
+                f"{part.strip()!r} is not one of max_children = 5, min_children = 0, order = COLUMN, "
+                "order = none, siblings = all; which table is the parent, and the keys, are changed in "
+                "the schema file"
+            )
+    return replace(family, **found)
 
 
 def _answer(column: Column, topic: Topic, choice: Choice, text: str) -> Column:
@@ -157,6 +205,7 @@ def _protected(schema: Schema, choice: Choice, text: str) -> Schema:
     if choice is Choice.PUBLIC or text.strip() == ROW:
         return schema.protecting(None)
     name, _, most = text.strip().rpartition(" ")
+    name = name.strip().removesuffix(",")
     found = {column.name: column for column in schema.columns}.get(name)
     if found is None or not (most.isascii() and most.isdigit()):
         raise SchemaError(
@@ -176,7 +225,7 @@ def _empty(columns: Mapping[str, Column], text: str) -> dict[str, Column]:
     return {name: replace(c, nullable=name in names) for name, c in columns.items()}
 
 
-def _rebuilt(column: Column, without: Iterable[str], **facts: Any) -> Column:
+def rebuilt(column: Column, without: Iterable[str], **facts: Any) -> Column:
     """The column with other facts in place of some; what waited because of those is settled."""
     gone = {*without, *facts}
     kept = {key: value for key, value in column_facts(column).items() if key not in gone}
@@ -189,8 +238,8 @@ def _openly(column: Column) -> Column:
     """The column without a domain: a release finds it."""
     if kind_of(column) == "category":
         other = column_facts(column).get("other", "OTHER")
-        return _rebuilt(column, ("ordinal",), values=DISCOVER, other=other)
-    return _rebuilt(column, _BOUNDS)
+        return rebuilt(column, ("ordinal",), values=DISCOVER, other=other)
+    return rebuilt(column, _BOUNDS)
 
 
 def _replaced(column: Column, text: str) -> Column:
@@ -200,7 +249,7 @@ def _replaced(column: Column, text: str) -> Column:
         raise SchemaError(f"column {column.name!r}: nothing was given in place of its facts")
     if kind == "category":
         values = parsed(column, "values", kind, text, commas=True)
-        return _rebuilt(column, (), values=values)
+        return rebuilt(column, (), values=values)
     limits = re.split(r"\s+to\s+|\.\.", text.strip())
     if len(limits) != 2:
         raise SchemaError(
@@ -213,10 +262,10 @@ def _replaced(column: Column, text: str) -> Column:
     cuts = {key: v for key, v in column_facts(column).items() if key == "bins"}
     for bins in (cuts, {}):
         try:
-            return _rebuilt(column, _BOUNDS, lower=lower, upper=upper, **bins)
+            return rebuilt(column, _BOUNDS, lower=lower, upper=upper, **bins)
         except SchemaError:
             continue
-    return _rebuilt(column, _BOUNDS, lower=lower, upper=upper, bins=_BINS)
+    return rebuilt(column, _BOUNDS, lower=lower, upper=upper, bins=_BINS)
 
 
 def possible(columns: Sequence[Column], *choices: Choice) -> tuple[Choice, ...]:

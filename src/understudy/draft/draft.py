@@ -32,6 +32,7 @@ from understudy.columns.arrow import (
     value_type,
     writes_text,
 )
+from understudy.columns.base import near
 from understudy.columns.reading import (
     DAY,
     NULL_AMONG_NUMBERS,
@@ -51,12 +52,13 @@ from understudy.draft.people import counted
 from understudy.draft.rules import confirm_rules, proposed
 from understudy.errors import SchemaError
 from understudy.quoting import unquoted
+from understudy.schema.family import FamilySchema
 from understudy.schema.schema import Schema, nulls_by_column
 from understudy.schema.toml import build_column
-from understudy.source import read, read_table
+from understudy.source import Source, read, read_table
 from understudy.units import OPEN, ROW, Unit
 
-__all__ = ["confirm", "draft"]
+__all__ = ["columns_of", "confirm", "draft"]
 
 _INTEGER = r"^[+-]?(0|[1-9][0-9]{0,17})$"
 _FLOAT = r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
@@ -104,6 +106,16 @@ def draft(data: Any, *, null_values: Sequence[str] = ()) -> Schema:
     """
     source = read(data)
     table = read_table(source)
+    columns = columns_of(source, table, null_values)
+    schema = Schema(tuple(columns), unit_word=ROW, read_from_rows=("unit",))
+    schema = dataclasses.replace(schema, rules=proposed(table, schema))
+    if any(found.repeats for found in counted(schema, table)):
+        return dataclasses.replace(schema, unit_word=OPEN, read_from_rows=())
+    return schema
+
+
+def columns_of(source: Source, table: pa.Table, null_values: Sequence[str]) -> list[Column]:
+    """What a draft says of every column of a table. NOT PRIVATE."""
     tokens = nulls_by_column(null_values, table.schema.names)
     columns: list[Column] = []
     for field in table.schema:
@@ -117,11 +129,7 @@ def draft(data: Any, *, null_values: Sequence[str] = ()) -> Schema:
                     column, nullable=True, null_values=told, read_from_rows=marks
                 )
             columns.append(column)
-    schema = Schema(tuple(columns), unit_word=ROW, read_from_rows=("unit",))
-    schema = dataclasses.replace(schema, rules=proposed(table, schema))
-    if any(found.repeats for found in counted(schema, table)):
-        return dataclasses.replace(schema, unit_word=OPEN, read_from_rows=())
-    return schema
+    return columns
 
 
 def _nulled(
@@ -154,6 +162,8 @@ def confirm(
     says who is protected: the column that tells people apart, of whose rows `max_rows` count, or
     "row". A question that a draft left open (`unit = "?"`) is answered by that alone.
     """
+    if isinstance(schema, FamilySchema) and unit is None and max_rows is None:
+        return _confirmed(schema, columns)
     if unit is not None or max_rows is not None:
         schema = schema.protecting(_chosen_unit(schema, unit, max_rows))
     elif columns is None:
@@ -165,6 +175,30 @@ def confirm(
         raise SchemaError(f"column {min(unknown)!r} is not in the schema; nothing was confirmed")
     marked = (c for c in schema.columns if chosen is None or c.name in chosen)
     return schema.resolved({c.name: dataclasses.replace(c, read_from_rows=()) for c in marked})
+
+
+def _confirmed(schema: FamilySchema, columns: Iterable[str] | None) -> FamilySchema:
+    """The same of two tables: columns as "table.column", how they belong together as "table"."""
+    parents, children, family = schema.tables
+    named = {family.parent: parents, family.child: children}
+    chosen = {family.child, *schema.marked} if columns is None else set(columns)
+    known = {family.child, *(f"{name}.{c.name}" for name, t in named.items() for c in t.columns)}
+    if unknown := chosen - known:
+        raise SchemaError(
+            f"column {min(unknown)!r} is not in the schema{near(min(unknown), sorted(known))}; write "
+            "TABLE.COLUMN; nothing was confirmed"
+        )
+    tables = [
+        confirm(
+            dataclasses.replace(table, rules=()),
+            [c.name for c in table.columns if f"{name}.{c.name}" in chosen],
+        )
+        for name, table in named.items()
+    ]
+    if family.child in chosen:
+        family = dataclasses.replace(family, read_from_rows=())
+    rules = schema.rules if columns is not None else confirm_rules(schema).rules
+    return schema.changed((tables[0], tables[1]), family, rules)
 
 
 def _chosen_unit(schema: Schema, unit: str | None, max_rows: int | None) -> Unit | None:

@@ -18,11 +18,16 @@ _NUMBERED = _set(
     no nr nbr num number nummer ref reference index
     """
 )
-_WHO = _set(
+_PERSONS = _set(
     """
     patient pat person people subject subj participant respondent citizen customer cust client
     user member employee emp student pupil driver doctor physician provider owner borrower
-    applicant contact passenger household hh family case record rec file chart study sample
+    applicant contact passenger household hh family
+    """
+)
+_WHO = _PERSONS | _set(
+    """
+    case record rec file chart study sample
     account acct card policy contract claim invoice order booking loan ticket transaction trans
     txn trip visit encounter stay admission session event device vehicle machine meter serial
     parcel registration reg licence license passport security insurance tax item product row line
@@ -149,6 +154,11 @@ class Name:
         numbered = words[-1] in _NUMBERED and len(words) > 1 and words[-2] in _WHO
         joined = _JOINED.match(words[-1]) is not None
         return words[-1] in _IDS or numbered or joined or words in (["no"], ["nr"], ["nbr"])
+
+    @property
+    def of_a_person(self) -> bool:
+        """Whether it speaks of a person or a household, rather than of a visit or an order."""
+        return bool(_PERSONS.intersection(self.words))
 
     @property
     def reaches(self) -> bool:

@@ -6,7 +6,7 @@ NOT PRIVATE. It is shown to whoever may see the rows, and never written into a s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from understudy.schema.schema import Schema
 from understudy.source import read, read_table
 from understudy.units import Unit
 
-__all__ = ["RowsPerUnit", "counted", "rows_per_unit"]
+__all__ = ["RowsPerUnit", "counted", "per_unit", "rows_per_unit"]
 
 _CHOICES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 
@@ -37,6 +37,7 @@ class RowsPerUnit:
     nameless: int
     most: int
     choices: tuple[tuple[int, int], ...]
+    limit: str = "max_rows"
 
     @property
     def repeats(self) -> bool:
@@ -45,9 +46,9 @@ class RowsPerUnit:
 
     def __str__(self) -> str:
         several = f"{self.units:,} values in {self.rows:,} rows, at most {self.most:,} rows each"
-        dropped = ", ".join(f"{k} drops {dropped:,}" for k, dropped in self.choices)
+        dropped = ", ".join(f"{k} drops {dropped:,}" for k, dropped in self.choices) + " rows"
         nameless = f"; {self.nameless:,} rows without a value are left out" if self.nameless else ""
-        return f"{self.column}: {several}; max_rows = {dropped}{nameless}"
+        return f"{self.column}: {several}; {self.limit} = {dropped}{nameless}"
 
 
 def rows_per_unit(schema: Schema, data: Any) -> tuple[RowsPerUnit, ...]:
@@ -62,13 +63,14 @@ def counted(schema: Schema, table: pa.Table) -> Iterator[RowsPerUnit]:
     """The same of every identifier of the schema that the table has: NOT PRIVATE."""
     for column in schema.columns:
         if isinstance(column, Identifier) and column.name in table.schema.names:
-            yield _counted(schema, table, column.name)
+            yield per_unit(schema, table, column.name)
 
 
-def _counted(schema: Schema, table: pa.Table, name: str) -> RowsPerUnit:
+def per_unit(schema: Schema, table: pa.Table, name: str, limit: str = "max_rows") -> RowsPerUnit:
+    """The same of one identifier; `limit` is what a number of rows is called."""
     units = schema.protecting(Unit(name, 1)).units(table)
     counts = np.array(units.drop_null().value_counts().field(1), np.int64)
-    return _choices(name, counts, units.null_count)
+    return replace(_choices(name, counts, units.null_count), limit=limit)
 
 
 def _choices(name: str, counts: NDArray[np.int64], nameless: int) -> RowsPerUnit:

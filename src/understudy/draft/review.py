@@ -25,10 +25,12 @@ from understudy.draft.alike import (
     values_of,
 )
 from understudy.draft.answers import FORM, Choice, Decision, Topic, answered, possible
+from understudy.draft.names import Name
 from understudy.draft.people import RowsPerUnit
 from understudy.draft.typed import shown
 from understudy.errors import SchemaError
 from understudy.schema import Column, Identifier, Incomplete, Schema, Text
+from understudy.schema.family import Family, FamilySchema
 from understudy.schema.toml import column_facts
 from understudy.units import OPEN
 from understudy.wording import domain
@@ -46,6 +48,8 @@ def decisions(schema: Schema, seen: Sequence[RowsPerUnit] = ()) -> tuple[Decisio
     Pure, and quick. Every mark of `read_from_rows` belongs to exactly one decision. `seen` are the rows
     of single people, for a custodian who may see them.
     """
+    if isinstance(schema, FamilySchema):
+        return _of_family(schema, seen)
     open_ = [c for c in schema.columns if _risky(c)]
     lists = [c for c in open_ if kind_of(c) == "category"]
     ordered = [c for c in open_ if kind_of(c) != "category"]
@@ -73,10 +77,48 @@ def decision_named(schema: Schema, key: str) -> Decision:
     if key in found:
         return found[key]
     for decision in found.values():
-        if key in decision.columns and decision.topic not in (Topic.UNIT, Topic.TYPES):
-            return decision.of(key)
+        own = key.removeprefix(f"{decision.table}.") if decision.table else key
+        if own in decision.columns and decision.topic not in (Topic.UNIT, Topic.TYPES):
+            return decision.of(own)
     waiting = ", ".join(found) or "none"
     raise SchemaError(f"no open decision is called {key!r}; open are: {waiting}")
+
+
+def _of_family(schema: FamilySchema, seen: Sequence[RowsPerUnit]) -> tuple[Decision, ...]:
+    """How the two tables belong together, then each of them; nothing is found privately."""
+    parents, children, family = schema.tables
+    found = [_belonging(family, seen)] if family.read_from_rows else []
+    for name, table in ((family.parent, parents), (family.child, children)):
+        for each in decisions(replace(table, rules=())):
+            choices = tuple(c for c in each.choices if c is not Choice.PRIVATE)
+            question = f"{name}: {each.question}"
+            found.append(replace(each, table=name, choices=choices, question=question))
+    found += _rules(schema)
+    return tuple(sorted(found, key=lambda each: list(Topic).index(each.topic)))
+
+
+def _belonging(family: Family, seen: Sequence[RowsPerUnit]) -> Decision:
+    order = "none" if family.order is None else f"by {family.order}"
+    least = "at least one" if family.min_children else "perhaps none"
+    return Decision(
+        Topic.FAMILY,
+        (family.parent, family.child),
+        f"Does one row of {family.parent} have several of {family.child}?",
+        (
+            f"{family.child}.{family.foreign_key} names the row of {family.parent} with that "
+            f"{family.key}",
+            f"each has {least}, and max_children = {family.max_children} of them count",
+            f"order of {family.child}: {order}",
+            *map(str, seen),
+        ),
+        f"that one of {family.parent} seldom has more than {family.max_children} {family.child}"
+        + ("" if family.min_children else ", and that some may have none"),
+        f"The promise protects one of {family.parent} with all its {family.child}. More of them need "
+        "no more noise, but a release makes no families larger than max_children. Of more, the first "
+        "in their order count.",
+        (Choice.PUBLIC, Choice.REPLACE),
+        yes="Yes: that is how they belong together, and public",
+    )
 
 
 def _other(column: Column) -> Any:
@@ -99,7 +141,7 @@ def _unit(schema: Schema, seen: Sequence[RowsPerUnit]) -> list[Decision]:
         return []
     named = [column.name for column in schema.columns if isinstance(column, Identifier)]
     several = [found.column for found in seen]
-    named = sorted(named, key=lambda name: name not in several)
+    named.sort(key=lambda name: (name not in several, not Name(name).of_a_person))
     held = f"may tell people apart: {', '.join(named)}"
     if not open_:
         held = "the draft found nobody with several rows, so one row is protected"
@@ -113,7 +155,8 @@ def _unit(schema: Schema, seen: Sequence[RowsPerUnit]) -> list[Decision]:
             + ("" if open_ else ": one row; and that no column names somebody with several"),
             "If one person has several rows and every row is protected by itself, the promise is "
             "weaker than it sounds: name the column that tells people apart, and how many rows of "
-            "one person may count. More rows need more noise; rows beyond the number are left out.",
+            "one person may count. Noise grows with that number: 5 rows need 5 times the noise of one. "
+            "Rows beyond it are left out.",
             (Choice.REPLACE,) if open_ else (Choice.PUBLIC, Choice.REPLACE),
             yes="No: every row is another person",
         )
@@ -183,7 +226,7 @@ def _pairs(columns: Sequence[Column]) -> Decision:
         names,
         f"Are the one or two values of {_some(names)} public knowledge?",
         _held(columns),
-        "; ".join(f"{c.name} is {_quoted(values_of(c), ' or ')}" for c in columns[:_NAMED])
+        "; ".join(f"that {c.name} is {_quoted(values_of(c), ' or ')}" for c in columns[:_NAMED])
         + (f"; and so on for {len(columns) - _NAMED} more" if len(columns) > _NAMED else ""),
         "A single value tells that everybody has it.",
         possible(columns, Choice.PUBLIC, Choice.REPLACE, Choice.PRIVATE, Choice.DROP),
@@ -203,8 +246,8 @@ def _range(group: Sequence[Column]) -> Decision:
         f"Are the {'bounds' if ends else 'codes'} of {_some(names)} public knowledge?",
         _held(group),
         reveals + more,
-        "The largest and the smallest value are often one person's. Replace them by the limits of a "
-        "form or by round numbers that anyone would choose."
+        "The largest and the smallest value point to few people. Replace them by the limits of a form "
+        "or by round numbers that anyone would choose."
         if ends
         else "A code book should name them; correct them in the schema file where it does not.",
         possible(group, *choices) if ends else (Choice.PUBLIC, Choice.DROP),
@@ -222,11 +265,8 @@ def _extremes(column: Column) -> str:
         return codes or f"{', '.join(mark for mark in marks if mark not in FORM)} of {name}"
     if "edges" in marks:
         told = f"where the rows of {name} lie, by the edges of cells from {lower} to {upper}"
-    elif kind_of(column).startswith("date"):
-        told = f"that {name} goes from about {lower} to about {upper}"
     else:
-        least = "" if lower in ("0", "0.0", "1", "1.0") else f", and somebody {lower}"
-        told = f"that somebody has {name} of about {upper}{least}"
+        told = f"that {name} goes from about {lower} to about {upper}"
     return f"{told}; {codes}" if codes else told
 
 

@@ -91,7 +91,7 @@ def proposed(table: pa.Table, schema: Schema) -> tuple[Rule, ...]:
 
 def confirm_rules(schema: Schema) -> Schema:
     """The schema with its rules stated to be public knowledge."""
-    return replace(schema, rules=tuple(replace(r, read_from_rows=False) for r in schema.rules))
+    return schema.with_rules([replace(r, read_from_rows=False) for r in schema.rules])
 
 
 def drop_rule(schema: Schema, says: str) -> Schema:
@@ -100,7 +100,7 @@ def drop_rule(schema: Schema, says: str) -> Schema:
     if len(kept) == len(schema.rules):
         known = [rule.says for rule in schema.rules]
         raise SchemaError(f"no rule says {says!r}{near(says, known)}; nothing was dropped")
-    return replace(schema, rules=kept)
+    return schema.with_rules(kept)
 
 
 def _fits(schema: Schema, rules: Sequence[Rule]) -> bool:

@@ -40,9 +40,9 @@ OMEGA_REST = 0.03
 tables it is small; where it is not, the interval does not hold, and `reliance` tells how much rests on
 it. Frozen before it was validated."""
 
-_NEAR = 0.05
+_NEAR = 0.1
 """How near λ is to the best: noise and what is left together have a variance that is larger than the
-least by 0.0025 of that of sampling."""
+least by 0.01 of that of sampling."""
 _ROUGH = 0.5
 """The same for λ that only show where to go."""
 
@@ -136,7 +136,7 @@ class Evidence:
         residual = influence - self._ridge.matrix @ weights
         residual -= spread @ residual
         # As near as can be seen beside sampling, or beside the bound on the residual itself.
-        near = np.hypot(0.05 * self._sampling(influence), 0.005 * np.sqrt(spread @ residual**2))
+        near = np.hypot(0.1 * self._sampling(influence), 0.0075 * np.sqrt(spread @ residual**2))
         rest = self._beyond_pairs(residual, near)
         variance = spread @ influence**2 - (spread @ influence) ** 2
         unseen = spread @ rest**2

@@ -472,9 +472,10 @@ def _between(ends: Sequence[float] | None) -> Between | None:
 
 
 def _range(ends: Between | None) -> str:
-    return (
-        "" if ends is None else f" (between {_share(ends[0])} and {_share(ends[1])}; an estimate)"
-    )
+    if ends is None:
+        return ""
+    low, high = (_share(end) for end in ends)
+    return f" (between {low.partition(' ')[0]} and {high}; an estimate)"
 
 
 def _share(value: float) -> str:

@@ -19,9 +19,11 @@ from understudy.compiled import kernel
 
 __all__ = ["SCRATCH", "count", "exchange", "flag"]
 
-SCRATCH = 6
-"""Rows of the scratch array: the family, A and who may replace it, B and who may, the other one."""
-_HOME, _A, _NEW_A, _B, _NEW_B, _OTHER = range(SCRATCH)
+SCRATCH = 10
+"""Rows of the scratch array: the family, the other one, and of either child what it adds as A, as A
+after the exchange, as B, as B after the exchange."""
+_HOME, _OTHER, _U, _V = 0, 1, 2, 6
+_A, _NEW_A, _B, _NEW_B = range(4)
 
 
 @kernel
@@ -128,20 +130,24 @@ def _replace(
     ordered: int,
     slopes: Any,
     scratch: Any,
+    own: int,
     back: int,
     really: int,
 ) -> float:
-    """What the objective changes by when child u becomes the other one; the other way if `back`."""
+    """What the objective changes by when child u is exchanged; the other way if `back`.
+
+    From row `own` of `scratch` on stands what it adds.
+    """
     f = people[u, people.shape[1] - 1]
     many = strides.shape[1]
     start = homes[f, homes.shape[1] - 2]
     size = homes[f, homes.shape[1] - 1]
     end = start + size
     weight = _weight(size, ordered)
-    a = _NEW_A if back else _A
-    new_a = _A if back else _NEW_A
-    b = _NEW_B if back else _B
-    new_b = _B if back else _NEW_B
+    a = own + (_NEW_A if back else _A)
+    new_a = own + (_A if back else _NEW_A)
+    b = own + (_NEW_B if back else _B)
+    new_b = own + (_B if back else _NEW_B)
     _home(homes, f, strides, scratch[_HOME])
     for c in range(many):
         scratch[_OTHER, c] = 0
@@ -168,6 +174,26 @@ def _replace(
 
 
 @kernel
+def _offsets(people: Any, homes: Any, u: int, strides: Any, scratch: Any, row: int) -> None:
+    """What child u adds as A, in this row, and as B, two rows on."""
+    _as_a(people, homes, u, strides, scratch[row])
+    _as_b(people, homes, u, strides, scratch[row + 2])
+
+
+@kernel
+def _swap(people: Any, u: int, v: int) -> int:
+    """Exchange the codes of two children; how many differed."""
+    differed = 0
+    for k in range(people.shape[1] - 2):
+        code = people[u, k]
+        if code != people[v, k]:
+            people[u, k] = people[v, k]
+            people[v, k] = code
+            differed += 1
+    return differed
+
+
+@kernel
 def exchange(
     people: Any,
     homes: Any,
@@ -180,40 +206,33 @@ def exchange(
 ) -> int:
     """Let children tries[0, t] and tries[1, t] change places, one t after the other, if that helps.
 
-    They belong to families of one size, and stand at the same place if there is an order. The objective
-    is convex in the counts, so what does not fall to first order does not fall. Returns how many did.
+    The objective is convex in the counts, so what does not fall to first order does not fall. Returns
+    how many did.
     """
-    codes = people.shape[1] - 2
+    home = people.shape[1] - 1
     accepted = 0
     for t in range(tries.shape[1]):
         u = tries[0, t]
         v = tries[1, t]
-        alike = people[u, codes + 1] == people[v, codes + 1]
-        if not alike:
-            alike = True
-            for k in range(codes):
-                alike = alike and people[u, k] == people[v, k]
-        if alike:
+        if people[u, home] == people[v, home]:
             continue
-        _as_a(people, homes, u, strides, scratch[_A])
-        _as_a(people, homes, v, strides, scratch[_NEW_A])
-        _as_b(people, homes, u, strides, scratch[_B])
-        _as_b(people, homes, v, strides, scratch[_NEW_B])
-        total = _replace(people, homes, u, strides, alone, ordered, slopes, scratch, 0, 0)
-        total += _replace(people, homes, v, strides, alone, ordered, slopes, scratch, 1, 0)
-        if not total < -1e-6:
+        _offsets(people, homes, u, strides, scratch, _U + _A)
+        _offsets(people, homes, v, strides, scratch, _V + _A)
+        if not _swap(people, u, v):
             continue
-        total = _replace(people, homes, u, strides, alone, ordered, slopes, scratch, 0, 1)
-        total += _replace(people, homes, v, strides, alone, ordered, slopes, scratch, 1, 1)
+        _offsets(people, homes, u, strides, scratch, _U + _NEW_A)
+        _offsets(people, homes, v, strides, scratch, _V + _NEW_A)
+        total = _replace(people, homes, u, strides, alone, ordered, slopes, scratch, _U, 0, 0)
+        total += _replace(people, homes, v, strides, alone, ordered, slopes, scratch, _V, 0, 0)
         if total < -1e-6:
-            accepted += 1
-            for k in range(codes):
-                code = people[u, k]
-                people[u, k] = people[v, k]
-                people[v, k] = code
-        else:
-            _replace(people, homes, v, strides, alone, ordered, slopes, scratch, 0, 1)
-            _replace(people, homes, u, strides, alone, ordered, slopes, scratch, 1, 1)
+            total = _replace(people, homes, u, strides, alone, ordered, slopes, scratch, _U, 0, 1)
+            total += _replace(people, homes, v, strides, alone, ordered, slopes, scratch, _V, 0, 1)
+            if total < -1e-6:
+                accepted += 1
+                continue
+            _replace(people, homes, v, strides, alone, ordered, slopes, scratch, _V, 1, 1)
+            _replace(people, homes, u, strides, alone, ordered, slopes, scratch, _U, 1, 1)
+        _swap(people, u, v)
     return accepted
 
 
@@ -222,7 +241,7 @@ def _see(first: int, last: int, scratch: Any, weight: float, cells: Any, look: i
     """Add a view's weight to its cells in some tables, or if `look` add up what the cells hold."""
     total = 0.0
     for c in range(first, last):
-        cell = scratch[_HOME, c] + scratch[_A, c] + scratch[_OTHER, c]
+        cell = scratch[_HOME, c] + scratch[_U, c] + scratch[_OTHER, c]
         if look:
             total += cells[cell]
         else:
@@ -249,7 +268,7 @@ def _views(
     size = homes[f, homes.shape[1] - 1]
     weight = _weight(size, ordered)
     _home(homes, f, strides, scratch[_HOME])
-    _as_a(people, homes, u, strides, scratch[_A])
+    _as_a(people, homes, u, strides, scratch[_U])
     for c in range(many):
         scratch[_OTHER, c] = 0
     total = _see(0, alone, scratch, 1.0 / size, cells, look)

@@ -9,11 +9,15 @@ A release learns the law of views; here families are made whose views follow it.
 3. Children of families of one size, and at one place, change places as long as that lowers
    Σ (c − m)²/√(1 + m) over the tables of parents and children and of siblings, c what the families'
    views have in a cell and m what the model expects. Tables of children alone stay as they were.
-   Pairs of siblings are held for every size of family too, with the association that they have in all,
-   or large families, which weigh little, would be left with what does not fit.
+4. Where children have an order, those of one size and place are few, and what they are like need not
+   fit those before them. So any two children with siblings may change places too, and tables of
+   children alone, of their places and of numbers of children are held as well. What a column has in
+   common with itself before is then held for every size of family, or large families, which weigh
+   little, would be left with what does not fit. Without an order it is not: who the siblings are, and
+   so what they share, differs between small and large families, and the model does not know how.
 
-In every second round a child may change places with any other, in the rest with one that is like it in
-most columns: the first moves more, the second breaks less.
+Some rounds offer a child any other, some one that is like it in most columns: the first moves more, the
+second breaks less.
 """
 
 from __future__ import annotations
@@ -297,19 +301,17 @@ class _Crowd:
     ) -> None:
         """Exchange children until the effort is spent; the objective only falls."""
         held = [clique for clique in cliques if self._moves(clique)]
-        twins = {i for i in self.layout.sibling if i is not None}
-        pairs = [c for c in held if len(c) == 2 and c[1] in twins]
-        sized = [(self.layout.size, *clique) for clique in pairs]
-        tables = _Tables(self, [*held, *sized, *forbidden])
-        found = tables.found()
+        if self.layout.ordered:
+            same = {*zip(self.layout.child, self.layout.sibling, strict=True)}
+            held += [(self.layout.size, *clique) for clique in held if clique in same]
+        tables = _Tables(self, [*held, *forbidden])
         goals = [_rounded(model.marginal(clique) * self.sizes.size) for clique in held]
-        for clique, now in zip(pairs, found[len(held) :], strict=False):
-            goals.append(_by_size(goals[held.index(clique)], now))
         tables.aim(goals, list(forbidden.values()))
         if self.owner.size:
             most = max(_LEAST_EFFORT, _MOST_TRIES // self.owner.size)
+            ways = [self._any, self._alike, *[self._anywhere] * self.layout.ordered]
             for turn in range(min(effort, most)):
-                tables.exchange(self._alike(rng) if turn % 2 else self._any(rng))
+                tables.exchange(ways[turn % len(ways)](rng))
 
     def mended(self, forbidden: Forbidden, rng: np.random.Generator) -> _Crowd | None:
         """Families without a view in a forbidden cell; None if there is not a single one."""
@@ -360,6 +362,11 @@ class _Crowd:
         other = first + (rng.random(order.size) * (end - first)).astype(np.int64)
         return np.stack([order[one], order[other[one]]]).astype(np.uint32)
 
+    def _anywhere(self, rng: np.random.Generator) -> NDArray[np.uint32]:
+        """Any two children with siblings, as many pairs as there are such children."""
+        some = np.flatnonzero(self.sizes[self.owner] > 1)
+        return some[rng.integers(0, max(some.size, 1), (2, some.size))].astype(np.uint32)
+
     def _alike(self, rng: np.random.Generator) -> NDArray[np.uint32]:
         """Every child with one of its group, alike in the leading columns of a random order."""
         order = rng.permutation(self.owner.size)
@@ -376,9 +383,16 @@ class _Crowd:
         return pairs[:, self.group[pairs[0]] == self.group[pairs[1]]]
 
     def _moves(self, clique: Clique) -> bool:
-        """Whether exchanges move this table: it has two of parent, child and sibling."""
-        parts = (self.layout.parent, self.layout.child, self.layout.sibling)
-        return sum(bool(set(clique) & set(part)) for part in parts) > 1
+        """Whether exchanges move this table.
+
+        With an order, if it has a child; without one, if it has two of parent, child and sibling.
+        """
+        layout, columns = self.layout, set(clique)
+        if layout.ordered:
+            return len(clique) > 1 and bool(columns & {*layout.child, *layout.sibling})
+        return (
+            sum(bool(columns & set(p)) for p in (layout.parent, layout.child, layout.sibling)) > 1
+        )
 
 
 class _Tables:
@@ -450,24 +464,6 @@ class _Tables:
         sums = np.zeros(len(self.people))
         kernels.flag(*self.where, self.slopes[0].copy(), self.scratch, sums)
         return sums
-
-
-def _by_size(goal: Codes, found: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The goal of a pair of siblings for every size of family: its association, the size's margins.
-
-    `found` has sizes first, and only its margins are used; no exchange moves them. Where there is no
-    sibling the last cells stay as they are.
-    """
-    from understudy.models import _kernels as kernels
-
-    goals = found.copy()
-    for now in goals:
-        pair = now[:, :-1].copy()
-        if pair.any():
-            made = goal[:, :-1] + 1e-9
-            kernels.balance(made, pair.sum(axis=1), pair.sum(axis=0), 30)
-            now[:, :-1] = made
-    return _rounded(goals)
 
 
 def _rounded(values: Codes) -> NDArray[np.float64]:

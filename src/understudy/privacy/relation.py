@@ -50,12 +50,13 @@ class Relation(StrEnum):
         change = "replaced by another" if self is Relation.REPLACE else "added or removed"
         who = "row" if unit is None else str(unit)
         if rows_public is None:
-            what = "families" if unit is not None and unit.family else "rows"
+            what = "rows" if unit is None or unit.weight == 1 else "families"
+            what = "units" if unit is not None and unit.equal else what
             return f"one {who} {change}; the number of {what} is private"
         if self is Relation.REPLACE and unit is None:
             return f"one row {change}; the number of rows ({rows_public}) is public"
-        # Families weigh as much as so many rows.
-        number = rows_public // unit.max_rows if unit is not None and unit.family else rows_public
+        # Families weigh as much as so many rows, and so do units whose rows share a weight.
+        number = rows_public if unit is None else rows_public // unit.weight
         return (
             f"one {who} {change}; shares are taken of the public number {number}, "
             f"which does not move"

@@ -22,7 +22,7 @@ from understudy.players.base import Model
 from understudy.queries.evaluate import counts
 from understudy.queries.families import ViewCounts
 
-__all__ = ["agreement", "contradiction"]
+__all__ = ["agreement", "contradicted", "contradiction"]
 
 _BEYOND = 4.5
 
@@ -71,16 +71,21 @@ def agreement(
     }
 
 
+def contradicted(diagnostics: Mapping[str, Any]) -> str | None:
+    """The table in which the rows contradict most what was measured; None where they do in none."""
+    most = diagnostics.get("largest_residual", 0)
+    beyond = most > diagnostics.get("residual_limit", math.inf)
+    return str(diagnostics["largest_residual_in"]) if beyond else None
+
+
 def contradiction(diagnostics: Mapping[str, Any]) -> str | None:
     """What to say of a release whose rows contradict its own measurements; None where they do not."""
-    most, limit = (
-        diagnostics.get("largest_residual", 0),
-        diagnostics.get("residual_limit", math.inf),
-    )
-    if not most > limit:
+    where = contradicted(diagnostics)
+    if where is None:
         return None
+    most, limit = diagnostics["largest_residual"], diagnostics["residual_limit"]
     return (
-        f"The rows contradict what was measured: {diagnostics['largest_residual_in']} is off by "
+        f"The rows contradict what was measured: {where} is off by "
         f"{most:g} standard deviations of the noise, where {limit:g} are plausible. "
         "Do not rely on these columns."
     )

@@ -204,7 +204,7 @@ def _applied(schema: Schema, model: Model, asked: Condition) -> Weighted:
     """The model of the rows that are asked for. InputError where the released model has none."""
     inside = None if asked.where is None else Predicate.parse(asked.where, schema)
     records = as_records(model)
-    if schema.rules or schema.geography:
+    if schema.constrained:
         records = replace(records, codes=tuple(schema.project(records.codes)))
 
     def legal(codes: Sequence[Codes]) -> NDArray[np.bool_]:

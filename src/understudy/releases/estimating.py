@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,9 +19,10 @@ from understudy.releases.facts import LEVELS
 from understudy.units import group
 
 if TYPE_CHECKING:
+    from understudy.releases.families import FamilyRelease
     from understudy.releases.release import Release
 
-__all__ = ["known"]
+__all__ = ["known", "known_of_families"]
 
 NO_TABLES = (
     "the release has no noisy tables; it was made by a method that measures none, or written before "
@@ -34,11 +36,17 @@ def known(release: Release) -> Known:
     Raises:
         InputError: The release has no noisy tables: its method measures none, or it is too old.
     """
+    if release.schema.weight > 1:
+        raise InputError(
+            'estimates are of rows that count one each, and this release has weight = "equal"; use '
+            "answer, which is certified"
+        )
     if not release.tables:
         raise InputError(f"nothing can be estimated or tested: {NO_TABLES}")
 
     def certified(columns: Clique, rest: NDArray[np.float64]) -> float | None:
-        return _certified(release, columns, rest)
+        rows = count(release.schema.encode(release.rows), release.schema.shape, columns)
+        return _certified(release, columns, rest, rows)
 
     return Known(
         release.schema,
@@ -52,19 +60,43 @@ def known(release: Release) -> Known:
     )
 
 
+def known_of_families(release: FamilyRelease) -> Known:
+    """The same in families: their views weigh one together, in every table and its noise.
+
+    A family is one draw from a population of families. What it adds to a statistic is the mean of its
+    views, whose variance is at most that of a view; so sampling errors are those of views or less.
+    """
+    own, weight, views = known(release), release.families.schema.weight, release.families.views
+
+    def certified(columns: Clique, rest: NDArray[np.float64]) -> float | None:
+        return _certified(release, columns, rest, views.tables([columns])[0])
+
+    return replace(
+        own,
+        tables=[replace(t, values=t.values / weight, sigma=t.sigma / weight) for t in own.tables],
+        rows=own.rows / weight,
+        rows_sigma=own.rows_sigma / weight,
+        shape_sigma=own.shape_sigma / weight,
+        alike=1,
+        certified=certified,
+    )
+
+
 def _sigma(plan: Plan, purpose: str) -> float:
     """The noise of a charge; 0 where there is none."""
     event = plan[purpose].event if purpose in plan else None
     return event.sigma if isinstance(event, Gaussian) else 0.0
 
 
-def _certified(release: Release, columns: Clique, rest: NDArray[np.float64]) -> float | None:
+def _certified(
+    release: Release, columns: Clique, rest: NDArray[np.float64], rows: NDArray[np.int64]
+) -> float | None:
     """b + |Σ (ŝ − m)·r|, ŝ the certified rows and b ≥ |Σ (P − ŝ)·r|, P the private table.
 
     b is the least of range(r)·TV and U·(cells of the marginal per cell)·Σ |r − median r|: TV bounds
     the total variation of a certified marginal that holds the columns, U the error of each of its
     cells. With the certificate's confidence. `rest` is r over all cells of the columns; None where it
-    is not, and where no certified marginal holds them.
+    is not, and where no certified marginal holds them; `rows` are counts of the certified rows.
     """
     shape, certificate = release.schema.shape, release.certificate
     families = release.workload.families
@@ -80,8 +112,6 @@ def _certified(release: Release, columns: Clique, rest: NDArray[np.float64]) -> 
     ]
     if not bounds or rest.size != cells(shape, columns):
         return None
-    rows = count(release.schema.encode(release.rows), shape, columns)
-    gap = rows.reshape(-1) / max(release.rows.num_rows, 1) - release.model.marginal(
-        columns
-    ).reshape(-1)
+    shares = rows.reshape(-1) / max(int(rows.sum()), 1)
+    gap = shares - release.model.marginal(columns).reshape(-1)
     return min(bounds) + abs(float(gap @ rest))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,8 @@ from understudy.schema.family import FamilySchema
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from understudy.estimates import Known
 
 __all__ = ["FamilyRelease", "MadeFamilies", "made_families", "read_families"]
 
@@ -256,15 +259,11 @@ class FamilyRelease(Release):
             f"{folder}: families are not written in parts; use sample, for at most some millions"
         )
 
-    def estimate(self, *_: Any, **__: Any) -> Any:
-        """Refused: the intervals are of rows."""
-        raise InputError(
-            "estimate is for releases of one table; for families use answer, which is certified"
-        )
+    @cached_property
+    def _known(self) -> Known:
+        from understudy.releases.estimating import known_of_families
 
-    def test_independence(self, *_: Any, **__: Any) -> Any:
-        """Refused, as `estimate`."""
-        return self.estimate()
+        return known_of_families(self)
 
     def sample(
         self,

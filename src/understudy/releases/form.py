@@ -249,7 +249,7 @@ _RELATION = _one_of("add-remove", "replace")
 _BUDGET = {"epsilon": _EXACT, "delta": _EXACT}
 _UNIT = _object_of(
     {"column": _NAME, "max_rows": _whole(1, 10**6), "salt": _text(LONGEST_NAME)},
-    {"family": _NAME},
+    {"family": _NAME, "equal": _whole(1, 1_000)},
 )
 
 _FIELDS: dict[str, Form] = {

@@ -25,7 +25,8 @@ from understudy.columns.base import Modelled
 from understudy.constraints.order import Order
 from understudy.queries.families import EncodedFamilies
 from understudy.schema import Schema
-from understudy.schema.family import POSITIONS, FamilySchema
+from understudy.schema.family import FamilySchema
+from understudy.schema.views import POSITIONS
 
 __all__ = ["breaking", "in_order"]
 

@@ -17,6 +17,7 @@ from understudy.releases.verdict import foreseen
 from understudy.schema import Schema
 from understudy.source.pushed import engine_costs
 from understudy.units import group
+from understudy.wording import duration
 
 if TYPE_CHECKING:
     from understudy.privacy.ledger import Books, Ledger
@@ -32,6 +33,7 @@ __all__ = [
     "outline",
     "shares",
     "shown",
+    "time_in_words",
     "tradeoff",
 ]
 
@@ -52,6 +54,19 @@ def assumed_rows(prepared: Prepared, rows: int | None) -> int:
     """How many rows a forecast speaks of: as assumed, as declared, or a guess."""
     declared = (prepared.design.rows or 0) // prepared.schema.weight
     return rows or declared or prepared.options.rows or ASSUMED_ROWS
+
+
+def _guessed(prepared: Prepared, rows: int | None) -> bool:
+    """Whether nobody has said how many rows there are."""
+    return not (rows or prepared.design.rows or prepared.options.rows)
+
+
+def time_in_words(prepared: Prepared, rows: int | None = None) -> str:
+    """About how long a release takes: for the size that is known or assumed, or for two sizes."""
+    size = assumed_rows(prepared, rows)
+    sizes = (size, 10 * size) if _guessed(prepared, rows) else (size,)
+    said = [f"{duration(prepared.forecast(n).seconds)} for {n:,} rows" for n in sizes]
+    return f"about {', '.join(said)}"
 
 
 def noise_in_rows(charge: Charge, weight: int = 1) -> float | None:
@@ -164,12 +179,14 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
         "forecast": {
             "rows": size,
             "rows_assumed": rows is not None or design.rows is None,
+            "rows_guessed": _guessed(prepared, rows),
             "noise_rows": forecast.noise,
             "certificate_margin": prepared.margin(size),
             "confidence": 1 - prepared.beta,
             "measured": forecast.measured,
             "memory_bytes": forecast.memory_bytes,
             "seconds": forecast.seconds,
+            "time": time_in_words(prepared, rows),
             "errors": _errors_json(forecast.errors, prepared.schema),
             "verdict": None if judged is None else judged.to_json(),
             "theorem": None if theorem is None else {**asdict(theorem), "words": str(theorem)},
@@ -205,7 +222,7 @@ class Tradeoff:
 
 
 def _change(now: float, before: float) -> str:
-    return f"{100 * now:.2g} % expected error instead of {100 * before:.2g} %"
+    return f"expected error {100 * now:.2g} instead of {100 * before:.2g} percentage points"
 
 
 def _holders(purpose: Purpose) -> str:

@@ -44,6 +44,7 @@ from understudy.releases.options import Options, takes_options
 from understudy.schema import Schema
 from understudy.schema.family import FamilySchema
 from understudy.units import group
+from understudy.wording import points
 
 __all__ = ["Blueprint", "Prepared", "design_of", "epsilon_for", "prepare"]
 
@@ -77,7 +78,7 @@ def design_of(
         tuple(column.apart for column in modelled),
         tuple(column.ordered for column in modelled),
         schema.weight,
-        schema.project if schema.rules or schema.geography else None,
+        schema.project if schema.constrained else None,
     )
 
 
@@ -327,8 +328,8 @@ def _least_epsilon(draft: Draft, target: float) -> str:
         raise InputError(f"target_of = {of!r} must be {' or '.join(map(repr, OF))}")
     if not 0 < target < 1:
         raise InputError(
-            f"target_error = {target} must be above 0 and below 1: it is a share of the rows, such as "
-            f"0.01"
+            f"target_error = {target:g} must be above 0 and below 1: it is a share of the rows, such "
+            f"as 0.01 for 1 percentage point (1pp on the command line)"
         )
 
     def error(plan: Plan) -> float:
@@ -365,10 +366,10 @@ def _least_epsilon(draft: Draft, target: float) -> str:
     if reached > target:
         floor = error(build(allowed(MOST) * _NOISELESS))
         raise InputError(
-            f"target_error = {target} ({OF[of]}) cannot be reached: for {rows:,} rows the forecast is "
-            f"{reached:.3g} at epsilon = {MOST:g}, and {floor:.3g} without any noise, by what the "
-            f"model leaves out and by drawing rows. Allow more than that, or give coarser columns, a "
-            f"smaller workload or more rows"
+            f"target_error = {target:g}, {points(target)} ({OF[of]}), cannot be reached: for {rows:,} "
+            f"rows the forecast is {points(reached)} at epsilon = {MOST:g}, and {points(floor)} "
+            f"without any noise, by what the model leaves out and by drawing rows. Allow "
+            f"more than that, or give coarser columns, a smaller workload or more rows"
         )
     epsilon = _three(least(Fraction(1)))
     plan = planned(epsilon)
@@ -418,6 +419,11 @@ def _draft(
         chosen = named_method("fem", **parameters)
     if isinstance(schema, FamilySchema):
         chosen = _for_families(chosen, schema, rows_public, options)
+    elif schema.weight > 1 and not isinstance(chosen, MaxEntMethod):
+        raise InputError(
+            f'method = {chosen.name}: with weight = "equal" rows are released by maxent, for '
+            f"marginals; leave the method out"
+        )
     design = design_of(schema, workload, relation, rows_public)
     chosen.require_classes(design)
     chosen.check(design)
@@ -457,7 +463,7 @@ def _rows_public(
     declared: int | None, schema: Schema, relation: Relation, budget: Budget
 ) -> int | None:
     weight = schema.weight
-    rows = declared if declared is not None else schema.rows_public and schema.rows_public // weight
+    rows = declared if declared is not None else schema.number_public
     if rows is None and relation is Relation.REPLACE:
         raise InputError(
             "neighbours = replace makes the number of rows public: declare it with rows_public "

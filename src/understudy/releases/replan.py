@@ -79,7 +79,7 @@ def require_plan(bundle: Bundle) -> str:
             f"may plan otherwise: verify it with that version)"
         ) from None
     number = len(bundle.plan.charges)
-    return f"made again: {number} purposes, their events and how often are those of {method.name}"
+    return f"recomputed: its {number} kinds of charges are those that {method.name} plans"
 
 
 def method_of(described: Mapping[str, Any]) -> Method:

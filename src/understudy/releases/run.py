@@ -152,10 +152,13 @@ class Reserved:
         rng = np.random.default_rng(self.key)
         measured = gate.ask(certificates.ROWS, RowCount()) if design.rows is None else None
         estimate = max(1, design.rows or measured or 1)
+        count = max(1, round(estimate / schema.weight))
+        if measured is not None and progress is not silent:
+            progress(Progress("playing", 0, 1, seconds=prepared.forecast(count).seconds))
         query, data = method.players(design, plan)
         played = play(design.problem(estimate), query, data, gate, rng, progress)
         model = played.model
-        size = prepared.options.rows or max(1, round(estimate / schema.weight))
+        size = prepared.options.rows or count
         if method.whole and isinstance(model, Empirical):
             size = model.size
         progress(Progress("sampling", 0, 1))
@@ -230,6 +233,8 @@ def reserve(
     """
     options, schema = prepared.options, prepared.declared or prepared.schema
     source: Bindable = table if is_bindable(table) else _source(table)
+    if isinstance(schema, FamilySchema) and not isinstance(source, FamilySource):
+        source = FamilySource(read(table))  # one flat table
     noise = OpenDPNoise() if noise is None else noise
     with ExitStack() as stack:
         account = stack.enter_context(options.account())

@@ -19,6 +19,7 @@ from understudy.game.forecast import Errors
 from understudy.game.methods import Design
 from understudy.privacy import planning
 from understudy.privacy.budget import Budget, decimal, exact_text
+from understudy.releases.agreement import contradicted
 from understudy.releases.certificate import VARIATION
 from understudy.releases.plan import Blueprint, Prepared, design_of
 from understudy.releases.release import Release
@@ -45,6 +46,7 @@ class Level(StrEnum):
     """How much a release is worth to somebody who analyses it."""
 
     GOOD = "Useful for most analyses of its tables"
+    DOUBTFUL = "Use with care: its rows contradict what was measured"
     LIMITED = "Useful for large groups only"
     POOR = "Not useful for analysis: its errors are too large"
 
@@ -77,22 +79,29 @@ class _Figures:
     bound: float
     widest: int
     noise: bool = False
+    doubtful: str = ""
+    """The columns whose synthetic rows contradict most what was measured."""
+    things: str = "rows"
 
 
 def judge(figures: _Figures, advice: str = "") -> Verdict:
     """The verdict on some figures."""
     rows, bound, level = max(figures.rows, 1), figures.bound, _level(figures)
+    things = figures.things
     least = _EXACT * bound * rows
+    few = f"groups under {_about(bound * rows)} {things}, single people, more columns together"
     tables = "single columns" if figures.widest == 1 else f"up to {figures.widest} columns together"
     if level is Level.POOR:
         good = "trying out code on rows of the right form"
         bad = "any number that matters"
     elif least <= rows / 2:
-        good = f"shares of {tables}, for groups of {_about(least)} rows or more (accurate to ±10 %)"
-        bad = f"groups under {_about(bound * rows)} rows, single people, more columns together"
+        good = f"shares of {tables}, for groups of {_about(least)} {things} or more (accurate to ±10 %)"
+        bad = few
     else:
         good = f"shares of {tables} that are far above {percent(bound)}"
-        bad = f"groups under {_about(bound * rows)} rows, single people, more columns together"
+        bad = few
+    if figures.doubtful:
+        bad = f"{figures.doubtful} (its rows contradict what was measured); {bad}"
     return Verdict(level, good, bad, advice)
 
 
@@ -105,6 +114,8 @@ def _level(figures: _Figures) -> Level:
     mean = figures.mean or 0.0
     if figures.noise or mean > _LIMITED or figures.bound > _LIMITED_BOUND:
         return Level.POOR
+    if figures.doubtful:
+        return Level.DOUBTFUL
     return Level.GOOD if mean <= _GOOD and figures.bound <= _GOOD_BOUND else Level.LIMITED
 
 
@@ -123,9 +134,10 @@ def verdict(release: Release) -> Verdict:
     rows, errors = release.number, release.forecast
     widest = max(len(clique) for clique in release.workload.cliques)
     mean = None if errors is None else errors.mean
-    now = _Figures(
-        rows, mean, release.certificate.bound, widest, errors is not None and errors.noise
-    )
+    noise = errors is not None and errors.noise
+    doubtful = contradicted(release.diagnostics) or ""
+    bound, things = release.certificate.bound, _things(release.schema.weight)
+    now = _Figures(rows, mean, bound, widest, noise, doubtful, things)
     own = None if errors is None else _blueprint(release)
     if own is None:
         return judge(now)
@@ -150,21 +162,26 @@ def _blueprint(release: Release) -> Blueprint | None:
 def _expected(errors: Errors, margin: float, design: Design) -> _Figures:
     widest = max(map(len, design.cliques))
     rows = errors.rows // design.weight
-    return _Figures(rows, errors.mean, min(1.0, errors.worst + margin), widest, errors.noise)
+    bound, things = min(1.0, errors.worst + margin), _things(design.weight)
+    return _Figures(rows, errors.mean, bound, widest, errors.noise, things=things)
+
+
+def _things(weight: int) -> str:
+    return "rows" if weight == 1 else "families"
 
 
 def _advice(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> str:
-    """What a larger ε, or fewer columns, would change; nothing for a release that is good."""
-    if _level(now) is Level.GOOD or now.mean is None:
+    """What more budget, fewer rows of each unit or fewer columns would change; "" where all is good."""
+    if now.mean is None or _level(replace(now, doubtful="")) is Level.GOOD:
         return ""
     told = (
-        f"With {now.rows:,} rows and ε = {decimal(budget.epsilon)}, expect a typical table to be off "
-        f"by about {points(now.mean)} (total variation)"
+        f"With {now.rows:,} {now.things} and ε = {decimal(budget.epsilon)}, expect a typical table to "
+        f"be off by about {points(now.mean)} (total variation)"
     )
     better = list(_alternatives(own, budget, unit, now))
     if not better:
-        return f"{told}. It needs more rows: no ε up to {_EPSILONS[-1]} would change that much."
-    return f"{told}; {', and '.join(better)}."
+        return f"{told}. It needs more {now.things}: no ε up to {_EPSILONS[-1]} would change that much."
+    return f"{told}; {'; '.join(better)}."
 
 
 def _alternatives(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> Iterator[str]:
@@ -173,8 +190,8 @@ def _alternatives(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> I
     assert mean is not None
     as_it_is = _mean(own, budget, unit, now.rows)
 
-    def then(other: Blueprint, more: Budget) -> str | None:
-        changed = _mean(other, more, unit, now.rows) / as_it_is
+    def then(other: Blueprint, more: Budget, size: int = unit) -> str | None:
+        changed = _mean(other, more, size, now.rows) / as_it_is
         return points(mean * changed) if changed < _CLEARLY else None
 
     for epsilon in _EPSILONS:
@@ -182,6 +199,8 @@ def _alternatives(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> I
         if epsilon > budget.epsilon and (told := then(own, larger)) is not None:
             yield f"ε = {decimal(epsilon)} would make that about {told}"
             break
+    if unit > 1 and own.design.weight == 1 and (told := then(own, budget, 1)) is not None:
+        yield f"max_rows = 1 instead of {unit} would make it about {told}, were as many rows left"
     fewer = _half(own.design)
     if fewer is not None and (told := then(replace(own, design=fewer), budget)) is not None:
         width, half = len(own.design.shape), len(fewer.shape)

@@ -169,6 +169,8 @@ def compare(
     require_extra("a comparison", "learn")
     schema = release.schema
     chosen = _targets(schema, targets)
+    if schema.weight > 1:
+        raise InputError('a comparison counts every row once, and the schema has weight = "equal"')
     source: Source = real if isinstance(real, Source) else read(real)
     source.bind(schema)  # checks the header
     progress(Progress("reading", 0, 1))

@@ -128,8 +128,8 @@ def render(
     )
 
 
-def save(release: Release, folder: str | Path) -> Path:
-    """Save a release with its report.
+def save(release: Release, folder: str | Path, *, about: About | None = None) -> Path:
+    """Save a release with its report, under the title and owner of `about`.
 
     The rows are paid for and the page can be made again: where it cannot be made, the release is
     saved without one.
@@ -137,7 +137,7 @@ def save(release: Release, folder: str | Path) -> Path:
     folder = Path(folder)
     try:
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        page = render(release, name=folder.resolve().name, created=now)
+        page = render(release, name=folder.resolve().name, created=now, about=about)
         require_static(page.encode())
         if len(page.encode()) > LARGEST[NAME]:
             page = None
@@ -275,7 +275,10 @@ def _sizes(release: Release) -> tuple[list[str], list[list[str]]]:
     }
     known = {heading: each for heading, each in errors.items() if any(e is not None for e in each)}
     rows = [
-        [f"{size.rows:,} rows", *(_relative(each[i]) for each in known.values())]
+        [
+            f"{size.rows:,} {words.counted(release)}",
+            *(_relative(each[i]) for each in known.values()),
+        ]
         for i, size in enumerate(sizes)
     ]
     hopeless = sum(set(row[1:]) <= {"over 100 %", "–"} for row in rows)

@@ -13,10 +13,12 @@ from understudy.wording import number, percent, points
 
 __all__ = [
     "chance",
+    "counted",
     "factor",
     "meaning",
     "noise",
     "promise",
+    "protected",
     "small",
     "strength",
     "tables",
@@ -28,8 +30,19 @@ _SMALL = ("zero", "one", "two", "three", "four", "five", "six")
 
 def whose(release: Release) -> str:
     """Whose privacy: a row, or what the rows of a unit belong to."""
-    unit = release.schema.unit
-    return "row" if unit is None else unit.column
+    return protected(release.schema.unit)
+
+
+def protected(unit: Unit | None) -> str:
+    """Who is protected, in a word."""
+    if unit is None:
+        return "row"
+    return "family" if unit.family else unit.column
+
+
+def counted(release: Release) -> str:
+    """What the shares of a release are shares of."""
+    return "rows" if release.schema.weight == 1 else "families"
 
 
 def meaning(epsilon: float, delta: float, unit: Unit | None, relation: Relation) -> str:
@@ -39,8 +52,13 @@ def meaning(epsilon: float, delta: float, unit: Unit | None, relation: Relation)
     `understudy.audit.ceiling`.
     """
     right = ceiling.accuracy(epsilon, delta)
-    who = "row" if unit is None else unit.column
+    who = protected(unit)
     asked = f"whether one particular {who} was in the table"
+    if unit is not None and unit.family:
+        parent = f"row of {unit.column.partition('.')[0]}"
+        asked = f"whether one particular {parent}, with all its {unit.family}, was in the tables"
+    elif unit is not None:
+        asked = f"whether the rows of one particular {who} were in the table"
     if relation is Relation.REPLACE:
         asked = f"which of two values one particular {who} of the table had"
     return (

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique
 from understudy.columns import Category, Column, Identifier, Integer, Modelled
-from understudy.columns.base import is_whole, near, require_known
+from understudy.columns.base import are_texts, is_whole, near, require_known
 from understudy.columns.derived import Derived
 from understudy.constraints.order import Order
 from understudy.constraints.rule import Rule
@@ -48,14 +48,15 @@ from understudy.errors import SchemaError, UnconfirmedError
 from understudy.schema import toml
 from understudy.schema.naming import TABLES, Names
 from understudy.schema.schema import Schema
-from understudy.units import Unit
+from understudy.schema.views import POSITIONS, coherent
+from understudy.units import MOST_WEIGHT, Unit, weight_of
 
 __all__ = ["SIBLINGS", "Family", "FamilySchema", "Layout", "weight_of"]
 
 SIBLINGS = ("same", "all", "none", "pairs")
-POSITIONS = ("only", "first", "middle", "last")
-MOST_CHILDREN = 1_000
-_MOST_WEIGHT = 27_720
+_MOST_SIZES = 1_000
+_SIBLINGS_WEIGH = 3.0
+"""A pair of siblings, where another pair is one; chosen on generated families (docs/families.md)."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Family:
     order         the column that orders the children of a family; none where they have no order
     siblings      which pairs of columns of two siblings are measured: each with itself ("same"), all,
                   none, or those listed in `pairs`
+    read_from_rows  what of all this a draft read from private rows, and nobody has confirmed
     """
 
     parent: str
@@ -80,6 +82,7 @@ class Family:
     order: str | None = None
     siblings: str = "same"
     pairs: tuple[tuple[str, str], ...] = ()
+    read_from_rows: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("parent", "key", "child", "foreign_key"):
@@ -88,15 +91,19 @@ class Family:
                 raise SchemaError(f"[[table]]: {name} = {text!r} must be a name")
         if self.parent == self.child:
             raise SchemaError(f"[[table]]: both tables are called {self.parent!r}; rename one")
-        if not is_whole(self.max_children, 1, MOST_CHILDREN):
-            raise SchemaError(
-                f"table {self.child!r}: max_children = {self.max_children!r} must be a whole number "
-                f"from 1 to {MOST_CHILDREN:,}: so many children of one {self.parent!r} count"
-            )
         if self.min_children not in (0, 1) or isinstance(self.min_children, bool):
             raise SchemaError(
                 f"table {self.child!r}: min_children = {self.min_children!r} must be 0, or 1 to leave "
                 f"out {self.parent!r} without children"
+            )
+        most = most_children(self.min_children, ordered=self.order is not None)
+        if not is_whole(self.max_children, 1, most):
+            why = "there are 1,000 sizes at most, that without children included"
+            if self.order is None:
+                why = "the weight of a family is divided among its pairs; an order allows more"
+            raise SchemaError(
+                f"table {self.child!r}: max_children = {self.max_children!r} must be a whole number "
+                f"from 1 to {most:,}: so many children of one {self.parent!r} count, and {why}"
             )
         if self.siblings not in SIBLINGS:
             raise SchemaError(
@@ -109,6 +116,13 @@ class Family:
                 f"only with it"
             )
         object.__setattr__(self, "pairs", tuple(tuple(pair) for pair in self.pairs))
+        known = {field.name for field in fields(self)} - {"read_from_rows"}
+        if not are_texts(self.read_from_rows) or not known.issuperset(self.read_from_rows):
+            raise SchemaError(
+                f"table {self.child!r}: read_from_rows = {self.read_from_rows!r} must be a list of "
+                "its keys"
+            )
+        object.__setattr__(self, "read_from_rows", tuple(self.read_from_rows))
 
 
 @dataclass(frozen=True)
@@ -131,15 +145,11 @@ class Layout:
         return self.pos is not None
 
 
-def weight_of(most: int, *, ordered: bool) -> int:
-    """M: the least weight that can be divided evenly for up to `most` children, or a large one."""
-    divisors = (s if ordered or s == 1 else s * (s - 1) for s in range(1, most + 1))
-    least = 1
-    for divisor in divisors:
-        least = math.lcm(least, divisor)
-        if least > _MOST_WEIGHT:
-            return _MOST_WEIGHT
-    return least
+def most_children(least: int, *, ordered: bool) -> int:
+    """The largest `max_children`: every size is a value, and every view weighs something."""
+    if ordered:
+        return _MOST_SIZES - (least == 0)
+    return (1 + math.isqrt(1 + 4 * MOST_WEIGHT)) // 2  # s(s - 1) <= M
 
 
 @dataclass(frozen=True)
@@ -252,11 +262,7 @@ class FamilySchema(Schema):
             lifted = rule.renamed(names.view)
             if len(names.members(rule)) > 1:
                 names.require_kept(rule, {*parents.computed, *children.computed})
-            elif rule.target is not None or any(
-                word in schema.computed
-                for schema in (parents, children)
-                for word in names.own(rule).words
-            ):
+            elif rule.target is not None or not self._models(lifted):
                 continue  # its table keeps it
             found[lifted.says] = lifted
             if family.order is None and names.mirrors(rule):
@@ -265,14 +271,26 @@ class FamilySchema(Schema):
         optional = [c.name for c in self.columns if not c.name.startswith(f"{family.parent}.")]
         return Rules(list(found.values()), self, optional)
 
+    def _models(self, rule: Rule) -> bool:
+        """Whether all that a rule names is part of views."""
+        return {column.name for column in self.modelled}.issuperset(rule.columns)
+
     @property
     def between(self) -> Rules:
         """The rules as rules of views; what generators and verifiers keep between members."""
         return self._rules
 
+    @property
+    def constrained(self) -> bool:
+        """Always: see `coherent`."""
+        return True
+
     def project(self, codes: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """Views moved to the nearest that keep the rules; members that are there keep their table's."""
-        moved = super().project(codes)
+        """Views that agree with themselves, and the nearest that keep the rules.
+
+        Members that are there keep their table's.
+        """
+        moved = super().project(coherent(codes, self.layout, self.shape))
         parents, children, _ = self.tables
         for schema, places in ((parents, self.layout.parent), (children, self.layout.child)):
             if schema.rules:
@@ -295,10 +313,9 @@ class FamilySchema(Schema):
         return self.parents, self.children, self.family
 
     @property
-    def weight(self) -> int:
-        """M: what the views of one family weigh together."""
-        assert self.unit is not None
-        return self.unit.max_rows
+    def number_public(self) -> int | None:
+        """How many parents there are."""
+        return None if self.rows_public is None else self.rows_public // self.weight
 
     @cached_property
     def layout(self) -> Layout:
@@ -317,7 +334,10 @@ class FamilySchema(Schema):
         )
 
     def usual_workload(self) -> Any:
-        """All pairs of parent, number of children and child, and the declared pairs of siblings."""
+        """All pairs of parent, number of children and child, and the declared pairs of siblings.
+
+        Siblings weigh more: only some families have any, and no other table says what they share.
+        """
         parents, children, family = self.tables
         layout, names = self.layout, [column.name for column in self.modelled]
         named = _naming(parents, children, family).siblings(self.rules)
@@ -329,12 +349,56 @@ class FamilySchema(Schema):
             second = layout.sibling[b]
             assert second is not None
             wanted.append((layout.child[a], second))
-        return [[names[i] for i in sorted(pair)] for pair in dict.fromkeys(wanted)]
+        return [
+            {
+                "columns": [names[i] for i in sorted(pair)],
+                "weight": _SIBLINGS_WEIGH if siblings & set(pair) else 1.0,
+            }
+            for pair in dict.fromkeys(wanted)
+        ]
+
+    def changed(
+        self,
+        tables: tuple[Schema, Schema] | None = None,
+        family: Family | None = None,
+        rules: Sequence[Rule] | None = None,
+    ) -> FamilySchema:
+        """The same with other tables, another family or other rules."""
+        parents, children, own = self.tables
+        first, second = (replace(t, rules=()) for t in tables or (parents, children))
+        rules = self.rules if rules is None else rules
+        return FamilySchema.of(first, second, family or own, self.number_public, rules)
+
+    def with_rules(self, rules: Sequence[Rule]) -> FamilySchema:
+        """The same with other rules."""
+        return self.changed(rules=rules)
+
+    def qualified(self, rule: Rule, table: str) -> Rule:
+        """A rule of one table by itself, as it is written here."""
+        parents, children, _ = self.tables
+        both = {*_names(parents)}.intersection(_names(children))
+        return rule.renamed(lambda word: f"{table}.{word}" if word in both else word)
+
+    @property
+    def marked(self) -> dict[str, tuple[str, ...]]:
+        """What was read from private rows, by table and column; see `Schema`."""
+        parents, children, family = self.tables
+        found = {family.child: family.read_from_rows} if family.read_from_rows else {}
+        for name, schema in ((family.parent, parents), (family.child, children)):
+            found |= {f"{name}.{column}": marks for column, marks in schema.marked.items()}
+        return found
 
     def require_confirmed(self) -> None:
         """Refuse a schema that is not fit for a release; see `Schema`."""
         parents, children, family = self.tables
+        if family.read_from_rows:
+            raise UnconfirmedError(
+                f"how {family.parent!r} and {family.child!r} belong together was read from private "
+                f"rows ({', '.join(family.read_from_rows)}); check it, and delete the `read_from_rows` "
+                "line of the table, or run `understudy schema review`"
+            )
         for name, schema in ((family.parent, parents), (family.child, children)):
+            _require_declared(name, schema)
             try:
                 schema.require_confirmed()
             except SchemaError as error:
@@ -348,8 +412,7 @@ class FamilySchema(Schema):
 
     def _document(self) -> toml.Document:
         parents, children, family = self.tables
-        rows = None if self.rows_public is None else self.rows_public // self.weight
-        head: dict[str, Any] = {"version": 2, "rows_public": rows}
+        head: dict[str, Any] = {"version": 2, "rows_public": self.number_public}
         own = {
             field.name: vars(family)[field.name]
             for field in fields(family)
@@ -511,14 +574,17 @@ def _two(tables: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], Mappin
 def _require_plain(name: str, schema: Schema) -> None:
     if schema.unit is not None:
         raise SchemaError(f"table {name!r}: a unit is not declared; the family is the unit")
+    if schema.geography:
+        raise SchemaError(f"table {name!r}: places are not kept in families")
+
+
+def _require_declared(name: str, schema: Schema) -> None:
     if schema.undeclared:
         column = schema.undeclared[0].name
         raise SchemaError(
             f"table {name!r}: the domain of column {column!r} is to be found privately, which a "
             f"release of families does not do; declare its values, or its bounds and bins"
         )
-    if schema.geography:
-        raise SchemaError(f"table {name!r}: places are not kept in families")
 
 
 def _require_modelled(name: str, schema: Schema) -> None:

@@ -38,7 +38,7 @@ from understudy.constraints.rules import Rules
 from understudy.errors import InputError, SchemaError, UnconfirmedError, WorkError
 from understudy.files import write
 from understudy.schema import toml
-from understudy.units import OPEN, ROW, Unit
+from understudy.units import EQUAL, OPEN, ROW, Unit
 
 __all__ = ["Schema", "nulls_by_column"]
 
@@ -194,11 +194,22 @@ class Schema(Domain):
                 f"unit = {unit.column!r} is a column of type {found[0].kind!r}; what tells people "
                 'apart is never modelled: declare it with type = "identifier"'
             )
+        open_ones = [column.name for column in self.columns if isinstance(column, Undeclared)]
+        if unit.equal and open_ones:
+            raise SchemaError(
+                f'weight = "{EQUAL}": the domain of column {open_ones[0]!r} is to be found privately, '
+                "which counts rows without weights; declare its values, or its bounds and bins"
+            )
 
     @property
     def weight(self) -> int:
-        """What one whom the promise speaks of weighs among the rows: 1, but for families."""
-        return 1
+        """What one whom the promise speaks of weighs among the rows: 1, or M (`units`)."""
+        return 1 if self.unit is None else self.unit.weight
+
+    @property
+    def number_public(self) -> int | None:
+        """How many rows, or of whom the promise speaks where they have weights; None if private."""
+        return self.rows_public
 
     def usual_workload(self) -> Any:
         """What is measured and certified unless somebody says otherwise: all pairs of columns."""
@@ -229,6 +240,16 @@ class Schema(Domain):
             if isinstance(rule.form, Dependency) and rule.form.source == name:
                 found += [(">=", cut) for cut in rule.cuts]
         return tuple(found)
+
+    def with_rules(self, rules: Sequence[Rule]) -> Schema:
+        """The schema with other rules."""
+        return replace(self, rules=tuple(rules))
+
+    @property
+    def marked(self) -> dict[str, tuple[str, ...]]:
+        """What was read from private rows and is not confirmed, by column, or "[understudy]"."""
+        found = {"[understudy]": self.read_from_rows} if self.read_from_rows else {}
+        return found | {c.name: c.read_from_rows for c in self.columns if c.read_from_rows}
 
     def resolved(self, domains: Mapping[str, Column]) -> Schema:
         """The schema with columns replaced by those whose domain was found."""
@@ -332,6 +353,11 @@ class Schema(Domain):
         (own,) = (column.null_values for column in self.columns if column.name == name)
         return _texts(batch.column(name), (*self.null_values, *own))
 
+    @property
+    def constrained(self) -> bool:
+        """Whether `project` may move a row."""
+        return bool(self.rules or self.geography)
+
     def project(self, codes: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """The codes projected onto the constraints: those that `decode` gives rows for.
 
@@ -430,15 +456,24 @@ class Schema(Domain):
     # Drafts
 
     @classmethod
-    def draft(cls, table: Any, *, null_values: Sequence[str] = ()) -> Schema:
+    def draft(
+        cls, table: Any, *, null_values: Sequence[str] = (), split: str | None = None
+    ) -> Schema:
         """A schema to review, from a table: whatever `understudy.read` takes.
+
+        A pair of tables, parents and children in any order, gives a schema of both; so does one table
+        in which the column `split` tells parents apart.
 
         NOT PRIVATE: it reads the rows, and marks in `read_from_rows` what it took from them. No
         release accepts it before `confirm`. `null_values` are texts that stand for null: "TOKEN" in
         every column, "COLUMN=TOKEN" in one.
         """
-        from understudy.draft import draft
+        from understudy.draft import draft, draft_families, draft_split
 
+        if split is not None:
+            return draft_split(table, split, null_values=null_values)
+        if isinstance(table, tuple) and len(table) == 2:
+            return draft_families(*table, null_values=null_values)
         return draft(table, null_values=null_values)
 
     def confirm(
@@ -471,11 +506,9 @@ class Schema(Domain):
                 f"the schema lacks facts: {listed}; fill them in and delete the `missing` lines, "
                 "or run `understudy schema draft` on the table"
             )
-        marked = [(repr(c.name), c.read_from_rows) for c in self.columns if c.read_from_rows]
-        if self.read_from_rows:
-            marked.insert(0, ("[understudy]", self.read_from_rows))
-        if marked:
-            listed = _some([f"{name} ({', '.join(facts)})" for name, facts in marked])
+        if self.marked:
+            named = {n: n if n == "[understudy]" else repr(n) for n in self.marked}
+            listed = _some([f"{named[n]} ({', '.join(m)})" for n, m in self.marked.items()], 3)
             raise UnconfirmedError(
                 f"the schema holds facts that were read from private rows: {listed}; check each, "
                 "replace what is not public, and delete the `read_from_rows` lines"
@@ -544,7 +577,8 @@ class Schema(Domain):
         """The tables of its file."""
         head: dict[str, Any] = {"rows_public": self.rows_public, "null_values": self.null_values}
         if self.unit is not None:
-            head |= {"unit": self.unit.column, "max_rows": self.unit.max_rows}
+            head |= {"unit": self.unit.column, "max_rows": self.unit.kept}
+            head |= {"weight": EQUAL if self.unit.equal else None}
             head["unit_salt"] = self.unit.salt or None
         elif self.unit_word:
             head["unit"] = self.unit_word
@@ -612,7 +646,7 @@ def _unit_word(head: Mapping[str, Any]) -> str:
 def _unit(head: Mapping[str, Any]) -> Unit | None:
     """The privacy unit that the head of a file declares."""
     if "unit" not in head or _unit_word(head):
-        for key in ("max_rows", "unit_salt"):
+        for key in ("max_rows", "unit_salt", "weight"):
             if key in head:
                 raise SchemaError(
                     f"{key} = {head[key]!r} says nothing without a unit; name the column that tells "
@@ -625,8 +659,14 @@ def _unit(head: Mapping[str, Any]) -> Unit | None:
             "for instance max_rows = 5; the noise grows with it, rows beyond it are left out. "
             f'unit = "{ROW}" protects single rows'
         )
+    if head.get("weight", EQUAL) != EQUAL:
+        raise SchemaError(
+            f'weight = {head["weight"]!r} must be "{EQUAL}", where all rows of one {head["unit"]} '
+            "weigh as much as one row; leave it out where every row counts one"
+        )
+    make = Unit.sharing if "weight" in head else Unit
     try:
-        return Unit(head["unit"], head["max_rows"], head.get("unit_salt", ""))
+        return make(head["unit"], head["max_rows"], head.get("unit_salt", ""))
     except InputError as error:
         raise SchemaError(str(error)) from None
 
@@ -665,6 +705,6 @@ def _twice(names: Iterable[str]) -> str | None:
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
-def _some(items: Sequence[str]) -> str:
-    shown = ", ".join(items[:_SHOWN])
-    return shown if len(items) <= _SHOWN else f"{shown} and {len(items) - _SHOWN} more"
+def _some(items: Sequence[str], most: int = _SHOWN) -> str:
+    shown = ", ".join(items[:most])
+    return shown if len(items) <= most else f"{shown} and {len(items) - most} more"

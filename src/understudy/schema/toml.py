@@ -47,7 +47,7 @@ NEWEST = 2
 """The version for two tables, and the newest that is read."""
 
 _HEAD_KEYS = (
-    *("version", "rows_public", "null_values", "unit", "max_rows", "unit_salt"),
+    *("version", "rows_public", "null_values", "unit", "max_rows", "weight", "unit_salt"),
     *("drop_other_columns", "read_from_rows"),
 )
 _FIRST = ("name", "type", "dtype", "nullable")
@@ -253,7 +253,7 @@ def write(document: Document, *, comments: bool = True) -> str:
 
 def _warnings(document: Document) -> dict[str, bool]:
     """What may be said at the head of a file, and whether the document gives a reason for it."""
-    tables = (document.head, *document.columns, *document.rules)
+    tables = (document.head, *document.tables, *document.columns, *document.rules)
     marked = any("read_from_rows" in facts for facts in tables)
     return {
         _ASKED: document.head.get("unit") == OPEN and "max_rows" not in document.head,
@@ -358,6 +358,9 @@ def edited(text: str, before: Document, after: Document) -> str:
     try:
         file: Any = tomlkit.parse(_unmarked(text, after))
         _change(file["understudy"], before.head, after.head)
+        for old, new in zip(before.tables, after.tables, strict=True):
+            (own,) = (table for table in file["table"] if table["name"] == old["name"])
+            _change(own, old, new)
         for table, old, new in zip(file["column"], before.columns, after.columns, strict=True):
             _change(table, old, new)
         for at, old in reversed(list(enumerate(before.rules))):

@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from understudy.errors import CountingError, SourceError, UnderstudyError
 from understudy.privacy.exact import ExactCounts
 from understudy.privacy.sensitive import Sensitive
-from understudy.queries.evaluate import Clique, Counter, SparseCounter, counts
+from understudy.queries.evaluate import Clique, Counter, SparseCounter
 from understudy.quoting import named, require_names, unquoted
 from understudy.schema import Schema
-from understudy.source.units import chosen, turn
+from understudy.source.units import chosen, shares, turn
 
 __all__ = [
     "BATCH_ROWS",
@@ -65,6 +65,8 @@ BATCH_ROWS = 1 << 16
 Accumulator = TypeVar("Accumulator")
 Codes: TypeAlias = list[NDArray[np.unsignedinteger]]
 Counting = TypeVar("Counting", Counter, SparseCounter)
+Weights: TypeAlias = NDArray[np.int64] | None
+"""What rows weigh; None where each weighs one."""
 Sparse: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Packed cells that occur, sorted, and their counts."""
 
@@ -184,29 +186,37 @@ class Table(ABC):
 class EncodedCounts:
     """Exact counts of rows that are held in memory as codes, a byte or two a cell."""
 
-    def __init__(self, codes: Codes, schema: Schema) -> None:
+    def __init__(
+        self, codes: Codes, schema: Schema, weights: NDArray[np.int64] | None = None
+    ) -> None:
+        """`weights` of rows whose unit has them counted equally; one each where there are none."""
         self.shape: tuple[int, ...] = tuple(schema.shape)
         self.unit = schema.unit
         self._codes = codes
+        self._weights = weights
 
     @classmethod
     def encode(cls, source: "Source", schema: Schema) -> "EncodedCounts":
         """Read the source once; raw rows are dropped as soon as they are encoded."""
         schema = with_nulls(schema, source.null_values)
-        return cls(rows_that_count(source, schema), schema)
+        codes, units = _encoded(source, schema)
+        codes, weights = _bounded(codes, units, schema)
+        return cls(codes, schema, weights)
 
     def rows(self) -> Sensitive[int]:
         """The exact number of rows, sealed. One neighbour (add-remove) changes it by 1."""
-        return Sensitive(int(self._codes[0].size))
+        return Sensitive(_size(self._codes, self._weights))
 
     def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[NDArray[np.int64], ...]]:
         """Exact marginal tables, sealed. One neighbour moves `Relation.multiplicity` of each."""
-        return Sensitive(counts(self._codes, self.shape, cliques))
+        counter = Counter(self.shape, cliques)
+        counter.add(self._codes, self._weights)
+        return Sensitive(counter.tables())
 
     def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Sparse, ...]]:
         """Occupied cells of marginals of any size, sealed."""
         counter = SparseCounter(self.shape, cliques)
-        counter.add(self._codes)
+        counter.add(self._codes, self._weights)
         return Sensitive(counter.tables())
 
     def records(self) -> Sensitive[Codes]:
@@ -234,7 +244,7 @@ class StreamedCounts:
         """The exact number of rows, sealed. One neighbour (add-remove) changes it by 1."""
         sizes: list[int] = []
         if self.unit is not None:
-            self._each_turn(lambda codes: sizes.append(codes[0].size))
+            self._each_turn(lambda codes, weights: sizes.append(_size(codes, weights)))
         else:
             first = _modelled(self._schema)[:1]
             sizes = self._scan(first, list, lambda done, batch: done.append(batch.num_rows))
@@ -252,7 +262,7 @@ class StreamedCounts:
         """Every row as codes, one array per column, sealed: a byte or two a cell are held for it."""
         parts: list[Codes] = []
         if self.unit is not None:
-            self._each_turn(parts.append)
+            self._each_turn(lambda codes, _: parts.append(codes))
         else:
             with counting():
                 parts.append(_encoded(self._source, self._schema, tell=self._teller())[0])
@@ -279,14 +289,14 @@ class StreamedCounts:
             lambda counter, batch: counter.add(read.encode(batch)),
         )
 
-    def _each_turn(self, add: Callable[[Codes], object]) -> None:
-        """Hand over the rows that count, unit after unit, a part of the units at a time."""
+    def _each_turn(self, add: Callable[[Codes, Weights], object]) -> None:
+        """Hand over the rows that count with their weights, a part of the units at a time."""
         for at in range(self._turns):
             with counting():
                 codes, units = _encoded(
                     self._source, self._schema, at, self._turns, self._teller(at)
                 )
-            add(_bounded(codes, units, self._schema))
+            add(*_bounded(codes, units, self._schema))
 
     def _scan(
         self,
@@ -331,7 +341,7 @@ def counting() -> Iterator[None]:
 def rows_that_count(source: Source, schema: Schema) -> Codes:
     """Every row as codes, at most so many of a unit as count; private, and for no other eyes."""
     codes, units = _encoded(source, schema)
-    return _bounded(codes, units, schema)
+    return _bounded(codes, units, schema)[0]
 
 
 def fold(
@@ -395,12 +405,19 @@ def _encoded(
     return codes, [found for _, units in parts for found in units]
 
 
-def _bounded(codes: Codes, units: list[pa.Array], schema: Schema) -> Codes:
-    """The rows that count: all of them, or at most k of every privacy unit."""
+def _bounded(codes: Codes, units: list[pa.Array], schema: Schema) -> tuple[Codes, Weights]:
+    """The rows that count, all of them or at most k of every privacy unit, and their weights."""
     if schema.unit is None:
-        return codes
-    kept = chosen(codes, pa.chunked_array(units, pa.string()), schema.unit)
-    return [array[kept] for array in codes]
+        return codes, None
+    who = pa.chunked_array(units, pa.string())
+    kept = chosen(codes, who, schema.unit)
+    weights = shares(who.take(pa.array(kept)), schema.unit) if schema.unit.equal else None
+    return [array[kept] for array in codes], weights
+
+
+def _size(codes: Codes, weights: Weights) -> int:
+    """The number of rows, or what they weigh."""
+    return int(codes[0].size if weights is None else weights.sum())
 
 
 def read_table(source: Source) -> pa.Table:

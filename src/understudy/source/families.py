@@ -7,6 +7,9 @@ count, or, without an order, a random choice (`understudy.units`); children that
 apart follow each other by their codes. So when a family enters or leaves, with all rows of its key in
 both tables, the counts of no other family move.
 
+One flat table of children that repeat what is known of their parent is split: the parent is what the
+first of the family's own rows says, in their order, then in that of the parent's codes.
+
 Tables of one database or Spark session are counted there (`source.views`), all others here: files that
 are too large for the memory as many families at a time as fit.
 """
@@ -14,6 +17,7 @@ are too large for the memory as many families at a time as fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -80,17 +84,25 @@ def _joined(tables: Sequence[tuple[Whole, Whole]]) -> tuple[Whole, Whole]:
 
 
 class FamilySource:
-    """A table of parents and one of children. Nothing but their headers has been read."""
+    """A table of parents and one of children. Nothing but their headers has been read.
+
+    Without `children` the table is flat: its rows are children, with the columns of their parents.
+    """
 
     native: Native = "arrow"
 
-    def __init__(self, parents: Source, children: Source) -> None:
-        self._parents, self._children = parents, children
-        self.columns = (*parents.columns, *children.columns)
-        self.typed = parents.typed and children.typed
+    def __init__(self, parents: Source, children: Source | None = None) -> None:
+        self._parents, self._children = parents, parents if children is None else children
+        self._flat = children is None
+        self.columns = (
+            parents.columns if children is None else (*parents.columns, *children.columns)
+        )
+        self.typed = parents.typed and self._children.typed
 
     def describe(self) -> str:
         """Both tables in one line."""
+        if self._flat:
+            return self._parents.describe()
         return f"{self._parents.describe()} and {self._children.describe()}"
 
     def bind(self, schema: Schema) -> ExactCounts:
@@ -103,16 +115,14 @@ class FamilySource:
         parents, children = self._parents, self._children
         if isinstance(parents, PushedSource) or isinstance(children, PushedSource):
             return PushedCounts(self._engine(schema), schema)
-        parent, child, _ = schema.tables
-        check_header(parents.columns, parent, parents.describe())
-        check_header(children.columns, child, children.describe())
+        self._check_headers(schema)
         turns = max(
             (each.turns for each in (parents, children) if isinstance(each, DuckDBSource)),
             default=0,
         )
 
         def views(at: int = 0, of: int = 1) -> ViewCounts:
-            families = families_of(parents, children, schema, (at, of))
+            families = families_of(parents, None if self._flat else children, schema, (at, of))
             return ViewCounts(families, schema.layout, schema.weight, schema.shape)
 
         if not turns:
@@ -127,12 +137,50 @@ class FamilySource:
 
         return FamilyCounts(parts, schema)
 
+    def _check_headers(self, schema: FamilySchema) -> None:
+        parent, child, family = schema.tables
+        others = schema.drop_other_columns
+        if not self._flat:
+            for source, table in ((self._parents, parent), (self._children, child)):
+                own = replace(table, drop_other_columns=others)
+                check_header(source.columns, own, source.describe())
+            return
+        names = [column.name for column in parent.columns if column.name != family.key]
+        both = sorted({column.name for column in child.columns}.intersection(names))
+        if both or family.key != family.foreign_key:
+            why = f"column {both[0]!r} is in both" if both else "their keys have two names"
+            raise SourceError(
+                f"{self.describe()}: it is one table and the schema has two, {family.parent} and "
+                f"{family.child}, in which {why}; give both tables (--children), or draft a schema of "
+                f"this one with `understudy schema draft --split`"
+            )
+        union = tuple(column for column in parent.columns if column.name in names)
+        rules = (*parent.rules, *child.rules)
+        flat = Schema((*child.columns, *union), rules=rules, drop_other_columns=others)
+        lacking = [name for name in names if name not in {*self.columns, *parent.computed}]
+        if len(lacking) == len(names):
+            raise SourceError(
+                f"{self.describe()}: it has no column of {family.parent}; give the table of "
+                f"{family.child} as well: --children DATA, or a pair of tables"
+            )
+        check_header(self.columns, flat, self.describe())
+
     def _engine(self, schema: FamilySchema) -> ViewEngine:
         """What counts both tables where they are; tried on no rows, before anything is charged."""
         parents, children = self._parents, self._children
         parent, child, family = schema.tables
+        if self._flat:
+            raise SourceError(
+                f"{self.describe()}: one flat table is split here for files and frames; in a database "
+                f"make a view of {family.parent} and one of {family.child} and name both, or export it "
+                f"to Parquet"
+            )
         if not isinstance(parents, PushedSource) or not isinstance(children, PushedSource):
             raise self._apart()
+        parent, child = (
+            replace(table, drop_other_columns=schema.drop_other_columns)
+            for table in (parent, child)
+        )
         one, first = parents.related(parent, family.key, None)
         other, second = children.related(child, family.foreign_key, family.order)
         if not one.beside(other):
@@ -161,16 +209,23 @@ class FamilySource:
 
 
 def families_of(
-    parents: Source, children: Source, schema: FamilySchema, part: tuple[int, int] = (0, 1)
+    parents: Source, children: Source | None, schema: FamilySchema, part: tuple[int, int] = (0, 1)
 ) -> EncodedFamilies:
-    """The families of two tables as codes: **private, and not sealed**.
+    """The families of two tables, or of one flat table, as codes: **private, and not sealed**.
 
     Of `part` (i, t) those that have turn i of t, by their key.
     """
     parent, child, family = schema.tables
-    keys, parent_codes, _ = _read(parents, parent, (family.key, None), part)
-    found, child_codes, order = _read(children, child, (family.foreign_key, family.order), part)
-    kept = _one_each(keys, parent_codes)
+    by = (family.foreign_key, family.order)
+    if children is None:
+        found, codes, order = _read(parents, (parent, child), by, part)
+        cut = len(parent.modelled)
+        keys, parent_codes, child_codes = found, codes[:cut], codes[cut:]
+        kept = _one_each(keys, parent_codes, order)
+    else:
+        keys, parent_codes, _ = _read(parents, (parent,), (family.key, None), part)
+        found, child_codes, order = _read(children, (child,), by, part)
+        kept = _one_each(keys, parent_codes)
     keys, parent_codes = keys.take(pa.array(kept)), [column[kept] for column in parent_codes]
     home = pc.index_in(found, keys).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     rows = np.flatnonzero(home >= 0)
@@ -178,8 +233,8 @@ def families_of(
         unit = Unit(family.foreign_key, family.max_children)
         codes = [column[rows] for column in child_codes]
         rows = rows[chosen(codes, found.take(pa.array(rows)), unit)]
-    by = [column[rows] for column in (*reversed(child_codes), *order)]
-    rows = rows[np.lexsort([*by, home[rows]])]
+    sorting = [column[rows] for column in (*reversed(child_codes), *order)]
+    rows = rows[np.lexsort([*sorting, home[rows]])]
     own = home[rows]
     starts = np.searchsorted(own, own)  # where the family of each child begins
     rows = rows[np.arange(rows.size) - starts < family.max_children]
@@ -191,16 +246,21 @@ def families_of(
 
 
 def _read(
-    source: Source, schema: Schema, by: tuple[str, str | None], part: tuple[int, int]
+    source: Source, schemas: Sequence[Schema], by: tuple[str, str | None], part: tuple[int, int]
 ) -> tuple[pa.Array, list[Codes], list[NDArray[Any]]]:
-    """(the key of every row, codes, what it is ordered by, which counts most last) in one scan."""
-    schema = with_nulls(schema, source.null_values)
-    names, (key, order) = [column.name for column in schema.modelled], by
+    """(the key of every row, codes, what it is ordered by, which counts most last) in one scan.
+
+    The last of the schemas has key and order.
+    """
+    schemas = [with_nulls(schema, source.null_values) for schema in schemas]
+    names, (key, order) = [c.name for schema in schemas for c in schema.modelled], by
+    schema = schemas[-1]
     more = [key] if order is None else [key, order]
     wanted = [*names, *(name for name in more if name not in names)]
 
     def add(done: list[tuple[pa.Array, list[Codes], pa.Array]], batch: pa.RecordBatch) -> None:
-        keys, codes = pc.utf8_trim_whitespace(schema.texts(batch, key)), list(schema.encode(batch))
+        keys = pc.utf8_trim_whitespace(schema.texts(batch, key))
+        codes = [column for each in schemas for column in each.encode(batch)]
         at = keys[:0] if order is None else _place(batch.column(order), schema, order)
         if part[1] > 1:
             mine = turn(keys, *part)
@@ -244,10 +304,12 @@ def _places(parts: Sequence[pa.Array]) -> list[NDArray[Any]]:
     return [rank, np.where(is_number, number, 0.0), kind]
 
 
-def _one_each(keys: pa.Array, codes: Sequence[Codes]) -> NDArray[np.int64]:
-    """One row for every key, the first in the order of its codes; rows without a key are none."""
+def _one_each(
+    keys: pa.Array, codes: Sequence[Codes], order: Sequence[NDArray[Any]] = ()
+) -> NDArray[np.int64]:
+    """One row for every key, the first in their order, then of its codes; without a key none."""
     encoded = keys.dictionary_encode()
     index = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    order = np.lexsort([*reversed(list(codes)), index])
-    first = np.append(True, np.diff(index[order]) > 0)[: order.size]
-    return np.sort(order[first & (index[order] >= 0)])
+    rows = np.lexsort([*reversed(list(codes)), *order, index])
+    first = np.append(True, np.diff(index[rows]) > 0)[: rows.size]
+    return np.sort(rows[first & (index[rows] >= 0)])

@@ -191,6 +191,7 @@ class _Cluster:
             *(code.alias(name) for code, name in zip(codes.values(), names, strict=True))
         )
         self._coded = tuple(zip(names, codes.values(), strict=True))
+        self._weight: Any = None
         self._where = where
         self._shape = tuple(shape)
 
@@ -217,7 +218,12 @@ class _Cluster:
         )
         order = Window.partitionBy("u").orderBy(sf.md5(text), *names, "n")
         kept = rows.withColumn("place", sf.row_number().over(order))
-        self._frame = kept.where(sf.col("place") <= unit.max_rows).select(*names)
+        kept = kept.where(sf.col("place") <= unit.kept)
+        if unit.equal:
+            number = sf.count("*").over(Window.partitionBy("u"))
+            kept = kept.withColumn("w", sf.floor(sf.lit(unit.max_rows) / number).cast("bigint"))
+            self._weight, names = sf.sum("w").cast("bigint"), [*names, "w"]
+        self._frame = kept.select(*names)
 
     def beside(self, other: Engine) -> bool:
         """Whether both are of one session."""
@@ -274,7 +280,9 @@ class _Cluster:
             for start, clique in zip(starts, cliques, strict=True)
         ]
         cell = within[0] if len(within) == 1 else sf.explode(sf.array(*within))
-        asked = self._frame.select(cell.alias("cell")).groupBy("cell").agg(sf.count("*"))
+        number = sf.count("*") if self._weight is None else self._weight
+        kept = [] if self._weight is None else ["w"]
+        asked = self._frame.select(cell.alias("cell"), *kept).groupBy("cell").agg(number)
         at, number = columns_of(_fetched(asked, self._where))
         which = np.searchsorted(ends, at, side="right")
         return [(at[which == i] - start, number[which == i]) for i, start in enumerate(starts)]

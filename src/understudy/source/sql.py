@@ -176,6 +176,7 @@ class _Database:
         self._shape = tuple(shape)
         self._ops = _Operations(backend.name)
         self._backend, self.dialect = backend, str(backend.name)
+        self._weighted = False
         self._codes = {
             name: encoded(expression[name], found, self._ops) for name, found in forms.items()
         }
@@ -198,7 +199,11 @@ class _Database:
         rows = rows.mutate(h=ops.md5(text))
         order = ibis.window(group_by="k", order_by=["h", *codes, "n"])
         rows = rows.mutate(place=ibis.row_number().over(order))
-        self._expression = rows.filter(rows.place < unit.max_rows)
+        rows = rows.filter(rows.place < unit.kept)
+        if unit.equal:
+            rows = rows.mutate(s=rows.count().over(ibis.window(group_by="k")))
+            rows = rows.mutate(w=(ops.whole(unit.max_rows) // rows.s).cast("int64"))
+        self._expression, self._weighted = rows, bool(unit.equal)
         self._codes = {
             name: self._expression[code] for name, code in zip(self._codes, codes, strict=True)
         }
@@ -266,9 +271,13 @@ class _Database:
     def _count(self, clique: Clique) -> Counted:
         codes = list(self._codes.values())
         cell = packed(codes, self._shape, clique, self._ops)
-        rows = self._expression.select(cell=cell)
-        asked = rows.group_by("cell").aggregate(number=rows.count())
-        return columns_of(self._link.insist(asked))
+        if self._weighted:
+            rows = self._expression.select(cell=cell, w=self._expression.w)
+            number = rows.w.sum().cast("int64")
+        else:
+            rows = self._expression.select(cell=cell)
+            number = rows.count()
+        return columns_of(self._link.insist(rows.group_by("cell").aggregate(number=number)))
 
 
 class _Link:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from understudy.units import Unit
 
-__all__ = ["ROW_BYTES", "chosen", "turn"]
+__all__ = ["ROW_BYTES", "chosen", "shares", "turn"]
 
 ROW_BYTES = 256
 """About what choosing takes in memory for a row, besides its codes."""
@@ -26,7 +26,7 @@ ROW_BYTES = 256
 def chosen(
     codes: Sequence[NDArray[np.unsignedinteger]], units: pa.Array | pa.ChunkedArray, unit: Unit
 ) -> NDArray[np.int64]:
-    """The positions of the rows that count, increasing; at most `unit.max_rows` for each unit.
+    """The positions of the rows that count, increasing; at most `unit.kept` for each unit.
 
     Rows of one unit that are alike are exchangeable: which of them is kept moves no count.
     """
@@ -54,9 +54,17 @@ def chosen(
             SELECT i FROM numbered
             QUALIFY row_number() OVER (PARTITION BY u ORDER BY md5({text}), {cells}, n) <= $most
             """,
-            {"salt": unit.salt, "most": unit.max_rows},
+            {"salt": unit.salt, "most": unit.kept},
         ).fetchnumpy()["i"]
     return np.sort(np.asarray(found, dtype=np.int64))
+
+
+def shares(units: pa.Array | pa.ChunkedArray, unit: Unit) -> NDArray[np.int64]:
+    """What each of the rows that count weighs: ⌊M / s⌋ for each of the s of its unit."""
+    encoded = units.dictionary_encode()
+    encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+    index = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return unit.max_rows // np.bincount(index)[index] if index.size else index
 
 
 def turn(units: pa.Array, at: int, turns: int) -> NDArray[np.bool_]:

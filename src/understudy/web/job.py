@@ -46,7 +46,9 @@ class _Teller:
         """Keep how far it is."""
         if progress.stage == COUNTING:
             return
-        new = progress.stage != self._facts.get("stage")
+        new = progress.stage != self._facts.get("stage") or progress.seconds > 0
+        if progress.seconds:
+            self._facts["about"] = progress.seconds
         self._facts.update(stage=progress.stage, done=progress.done, total=progress.total)
         if new or time.monotonic() - self._last > _EVERY:
             self.write()
@@ -180,7 +182,7 @@ class _Slot:
 def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> None:
     from understudy.releases import Options, prepare, reserve
     from understudy.releases.outline import assumed_rows
-    from understudy.report import save
+    from understudy.report import About, save
     from understudy.schema import Schema
     from understudy.source import read
 
@@ -202,7 +204,7 @@ def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -
     with reserve(prepared, read(table.rows), progress=teller) as reserved:
         release = reserved.run(teller)
     teller(Progress("saving", 0, 1))
-    save(release, out)
+    save(release, out, about=About(title=facts["name"]))
 
 
 def _audit(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> None:
