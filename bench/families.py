@@ -15,8 +15,9 @@ import argparse
 import itertools
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -291,25 +292,21 @@ def views(
     return made
 
 
-def ways(case: Case, epsilon: str, key: int) -> Iterator[tuple[str, EncodedFamilies, float]]:
-    """(name, families, CPU seconds) of every way."""
-    start = time.process_time()
-    made = flat(case, epsilon, key)
-    yield "flat", made, time.process_time() - start
-    start = time.process_time()
-    made = views(case, epsilon, key, "none").families.codes
-    yield "independent", made, time.process_time() - start
-    for which in ("same", "all"):
-        start = time.process_time()
-        release = views(case, epsilon, key, which)
-        yield f"views, {which}", release.families.codes, time.process_time() - start
-    start = time.process_time()
-    release = views(case, epsilon, key, "all", ruled=True)
-    yield "views, all, rules", release.families.codes, time.process_time() - start
-    if float(epsilon) >= 10:
-        start = time.process_time()
-        release = views(case, epsilon, key, "all", triples=True)
-        yield "views, all, triples", release.families.codes, time.process_time() - start
+def released(case: Case, epsilon: str, key: int, which: str, **more: bool) -> EncodedFamilies:
+    """The families of `views`."""
+    return views(case, epsilon, key, which, **more).families.codes
+
+
+WAYS: Mapping[str, Callable[[Case, str, int], EncodedFamilies]] = {
+    "flat": flat,
+    "independent": partial(released, which="none"),
+    "same": partial(released, which="same"),
+    "all": partial(released, which="all"),
+    "rules": partial(released, which="all", ruled=True),
+    "triples": partial(released, which="all", triples=True),
+}
+"""Flat rows regrouped; independent children; views with siblings `same` or `all`; the last with rules,
+and with tables of size × two columns of a child, which are for large ε."""
 
 
 def main(options: list[str] | None = None) -> None:
@@ -319,6 +316,7 @@ def main(options: list[str] | None = None) -> None:
     parser.add_argument("--epsilon", nargs="+", default=["1", "3.2", "10"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", choices=["households", "visits", "diabetes"])
+    parser.add_argument("--ways", nargs="+", default=[*WAYS], choices=[*WAYS])
     asked = parser.parse_args(options)
     cases = [generated(0), ordered(0)]
     if asked.diabetes is not None:
@@ -333,7 +331,12 @@ def main(options: list[str] | None = None) -> None:
         for epsilon in asked.epsilon:
             found: dict[str, list[Errors]] = {}
             for seed in range(asked.seeds):
-                for way, families, seconds in ways(case, epsilon, seed):
+                for way in asked.ways:
+                    if way == "triples" and float(epsilon) < 10:
+                        continue
+                    start = time.process_time()
+                    families = WAYS[way](case, epsilon, seed)
+                    seconds = time.process_time() - start
                     row = {**errors(case, families, truth), "CPU s": seconds}
                     found.setdefault(way, []).append(row)
             for at, (way, rows) in enumerate(found.items()):

@@ -22,6 +22,7 @@ from pyarrow import csv
 import understudy as us
 from understudy import figures
 from understudy.constraints.masks import read_mask
+from understudy.errors import require_extra
 from understudy.queries import counts
 from understudy.schema import Boolean, Geography, Integer, Number, Polygons, Schema
 
@@ -140,7 +141,7 @@ def off_mask(codes: list[np.ndarray], facts: Schema) -> float:
 
 def draw(real: pa.Table, fake: pa.Table, mask: Any, epsilon: str, folder: Path) -> None:
     """Both densities on one scale, water blue."""
-    figures.require_matplotlib()
+    require_extra("drawing", "figures")
     import matplotlib.pyplot as plt
     from matplotlib.colors import LogNorm
 

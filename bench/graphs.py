@@ -17,6 +17,7 @@ import numpy as np
 
 import understudy as us
 from understudy import figures
+from understudy.errors import require_extra
 from understudy.schema.nodes import Nodes
 from understudy.source import read, read_table
 
@@ -121,7 +122,7 @@ def main(options: list[str] | None = None) -> None:
 
 def draw(shown: list[Any], folder: Path) -> None:
     """Share of nodes with at least a degree, log by log; the first run of every ε."""
-    figures.require_matplotlib()
+    require_extra("drawing", "figures")
     import matplotlib.pyplot as plt
     from matplotlib.ticker import FuncFormatter
 

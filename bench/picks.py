@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.game.methods.base import planned
-from understudy.learn.plans import PICK, START, Facts, Picks, picks_plan, radius_for, rule_for
+from understudy.learn.plans import PICK, START, Facts, picks_plan, radius_for, rule_for
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Gaussian, Selection
 from understudy.privacy.losses import Logistic, Squared
@@ -99,7 +99,7 @@ def way_for(
     radius = radius_for("frank-wolfe", None, classes=isinstance(loss, Logistic))
     budget = Budget.of(epsilon, Fraction(1, n * n))
     facts = Facts(n, width, loss, radius, Relation.ADD_REMOVE, budget)
-    rule = rule_for(facts, "frank-wolfe", steps, picks=Picks(start=start))
+    rule = rule_for(facts, "frank-wolfe", steps, start=start)
     plan = picks_plan(facts, rule.steps, start=rule.start)
     level = planned(plan, START, Gaussian).sigma if START in plan else None
     scale = planned(plan, PICK, Selection).scale / UNIT

@@ -20,7 +20,7 @@ import understudy as us
 from bench.published.tables import Bench
 from bench.published.wide import wide
 from understudy.models import Weighted
-from understudy.players.data import Particles
+from understudy.players.data.particles import Particles
 
 ROWS, COLUMNS, WORKLOAD = 48_842, 14, "marginals:3:64@0"
 

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 import understudy as us
-from understudy.privacy.noise import SeededNoise
 from understudy.queries import counts
 from understudy.schema import Schema
+from understudy.testing import SeededNoise
 
 CUTS = 10
 MOST_TABLES = 120

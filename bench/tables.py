@@ -139,7 +139,7 @@ def measured(job: Job) -> None:
     import resource
 
     import understudy as us
-    from understudy.privacy.noise import SeededNoise
+    from understudy.testing import SeededNoise
 
     table, schema = _read(job)
     held = None

@@ -100,6 +100,7 @@ async def read(url: str, base: str, pause: float, server: int) -> Seen:
         token = re.search(r'name="csrf" value="([^"]+)"', page.text)
         assert token is not None
         form = {"csrf": token[1], "epsilon": "1", "name": "under load", "variations": "yes"}
+        form["sure"] = "yes"
         started = await client.post(f"{base}/tables/survey/releases", data=form)
         job = str(started.url)
         cookies = "; ".join(f"{each.name}={each.value}" for each in client.cookies.jar)

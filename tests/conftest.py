@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Generator
 from typing import Any
 
@@ -17,6 +19,20 @@ from hypothesis import HealthCheck, settings
 from tests import fixed_noise, quick, thorough
 from tests.tools import both
 
+_MEMORY, _ENOUGH = "/dev/shm", 8 * 2**30
+
+
+def write_to_memory() -> None:
+    """Every charge is durable before its draw: on a disk, tests of releases mostly wait for it."""
+    if (
+        "TMPDIR" not in os.environ
+        and os.access(_MEMORY, os.W_OK | os.X_OK)
+        and shutil.disk_usage(_MEMORY).free > _ENOUGH
+    ):
+        os.environ["TMPDIR"], tempfile.tempdir = _MEMORY, None
+
+
+write_to_memory()
 both.install()
 fixed_noise.install()
 
@@ -30,7 +46,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Before any test file is read: numbers of examples stand in decorators.
 
-    Networks here are tiny, and XLA takes longer to make their programs fast than these run.
+    Networks here are tiny, and XLA takes longer to make their programs fast than these run; what it
+    has compiled is kept for the other worker, processes that tests start, and the next time.
     """
     thorough.ask(config.getoption("--thorough"))
     # The first example pays for imports and busy machines: what property tests judge is never the
@@ -48,6 +65,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--write-long"):
         config.pluginmanager.register(quick.Stopwatch())
     os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(config.rootpath / ".pytest_cache/jax"))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+    # What a killed process has left half written is compiled again.
+    config.addinivalue_line("filterwarnings", "ignore:Error .* persistent compilation cache")
     # A suite in the background of a shell is started with Ctrl-C ignored, and would hand that on to the
     # processes that tests interrupt.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

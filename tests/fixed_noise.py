@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 from zlib import crc32
 
-from understudy.privacy.noise import OpenDPNoise, SeededNoise
+from understudy.privacy.noise import OpenDPNoise
+from understudy.testing import SeededNoise
 
 _METHODS = ("laplace", "gaussian", "top_k", "picks", "below", "to_be_rounded")
 _REAL: dict[str, Callable[..., Any]] = {name: getattr(OpenDPNoise, name) for name in _METHODS}

@@ -347,11 +347,7 @@ BAD = {
         "import_module('understudy.privacy.exact')",
         "stay in privacy",
     ),
-    "everything exact": (
-        "game.play",
-        "from understudy.privacy.exact import *",
-        "stay in privacy",
-    ),
+    "everything exact": ("game.play", "from understudy.privacy.exact import *", "stay in privacy"),
     "a mechanism": (
         "players.query.fixed",
         "from understudy.privacy.mechanisms import added",
@@ -374,11 +370,7 @@ BAD = {
     "noise by name": ("releases.run", "import_module('opendp.prelude')", "only privacy.noise"),
     "mbi elsewhere": ("players.data.maxent", "from mbi import Domain", "only models.graphical"),
     "jax elsewhere": ("models.decomposable", "def f():\n    import jax.numpy", "only models"),
-    "keys elsewhere": (
-        "cli.sign",
-        "import cryptography.hazmat",
-        "only releases.signature",
-    ),
+    "keys elsewhere": ("cli.sign", "import cryptography.hazmat", "only releases.signature"),
     "a page that may not escape": ("web.site", "from jinja2 import Environment", "only markup"),
     "pickle": ("releases.bundle", "import pickle", "no pickles"),
     "joblib": ("releases.bundle", "from joblib import dump", "no pickles"),

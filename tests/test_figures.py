@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from understudy import figures
-from understudy.errors import InputError
+from understudy.errors import InputError, require_extra
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -31,7 +31,7 @@ def test_the_same_picture_is_the_same_bytes(tmp_path):
 
 
 def test_without_matplotlib_it_names_the_extra(monkeypatch):
-    figures.require_matplotlib()
+    require_extra("drawing", "figures")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(InputError, match=r"understudy\[figures\]"):
-        figures.require_matplotlib()
+        require_extra("drawing", "figures")

@@ -13,7 +13,7 @@ from bench.commands import mia, options, peers, querygan
 from bench.commands.signals import undisturbed
 from understudy.cli import shell, words
 from understudy.cli.progress import Runs
-from understudy.errors import InputError
+from understudy.errors import InputError, require_extra
 
 if TYPE_CHECKING:
     from bench.published import Bench, LeftOut, Panel, Results, Task
@@ -85,12 +85,12 @@ def game(
       python -m bench game --adult adult.csv --adult-domain adult-domain.json --out game
     """
     from bench.published import Results, answered, figure_one, figure_two, tasks
-    from bench.published.figure import draw, require_matplotlib
+    from bench.published.figure import draw
     from bench.published.game_tables import markdown
 
     if figure not in ("1", "2", "both"):
         raise InputError(f"figure = {figure!r} must be 1, 2 or both")
-    require_matplotlib()
+    require_extra("drawing", "figures")
     wanted = options.listed(orders, "orders", int)
     options.listed(epsilons, "epsilons", float)
     benches = _tables(adult, adult_domain, adult_raw, loans, loans_domain, demo, rows)

@@ -58,9 +58,9 @@ def mia(
     from bench.published import mia as work
     from bench.published.mia_figure import draw
     from bench.published.mia_table import tables
-    from understudy.figures import require_matplotlib
+    from understudy.errors import require_extra
 
-    require_matplotlib()
+    require_extra("drawing", "figures")
     chosen, sizes = _panels(options.split(panels) if panels else None), _sizes(rows)
     if trainings < work.LEAST_TRAININGS:
         shell.note(

@@ -94,11 +94,11 @@ def peers(
       python -m bench peers --adult adult.csv --adult-domain adult-domain.json --out peers
       python -m bench peers --wide-rows 2000 --rivals none --runs 1 --out peers
     """  # fmt: skip
-    from bench.published.figure import require_matplotlib
     from bench.published.peers import RIVALS, Peers, floor, markdown, ours, tasks, works
     from bench.published.peers_figure import draw_peers
+    from understudy.errors import require_extra
 
-    require_matplotlib()
+    require_extra("drawing", "figures")
     options.listed(epsilons, "epsilons", float)
     systems = [ours(text) for text in options.split(methods)] + _rivals(rivals)
     if not systems:

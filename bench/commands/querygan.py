@@ -100,10 +100,9 @@ def querygan(
     """
     from bench.published import querygan as bench
     from bench.published import tables as made
-    from bench.published.figure import require_matplotlib
     from understudy.errors import require_extra
 
-    require_matplotlib()
+    require_extra("drawing", "figures")
     require_extra("method = querygan", "nets")
     options.listed(epsilons, "epsilons", float)
     options.listed(at, "at", float)

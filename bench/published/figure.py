@@ -11,9 +11,9 @@ from typing import Any
 from bench.published import published
 from bench.published.game import Panel, Point, Results
 from bench.published.game_tables import reason
-from understudy.figures import FAINT, STYLE, require_matplotlib, save
+from understudy.figures import FAINT, STYLE, save
 
-__all__ = ["FAINT", "STYLE", "draw", "require_matplotlib"]
+__all__ = ["FAINT", "STYLE", "draw"]
 
 # Okabe and Ito's colours, told apart by all; markers tell them apart in grey as well.
 _LOOKS: dict[str, tuple[str, str]] = {

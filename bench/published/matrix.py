@@ -20,7 +20,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from bench.published.tables import Bench
-from understudy.game.methods import HDMMMethod
+from understudy.game.methods.hdmm import HDMMMethod
 from understudy.queries import cells
 from understudy.releases import prepare
 

@@ -182,7 +182,7 @@ def run(training: Training) -> dict[str, Any]:
     start = _start(panel, scene) - least
     members = np.arange(len(everyone.y)) < training.rows
     rules: dict[str, Callable[[Floats], float]] = {
-        "rank": lambda each: rank_rule(each, members, rng).accuracy,
+        "rank": lambda each: rank_rule(each, members, rng),
         "midpoint": lambda each: _calibrated(each, members, _midpoint),
         "best": lambda each: _calibrated(each, members, best_threshold),
     }
@@ -219,7 +219,7 @@ def _calibrated(found: Floats, members: Bools, rule: Callable[[Floats, Bools], f
     """Accuracy on every second row at the threshold that the other rows give."""
     first = np.arange(len(found)) % 2 == 0
     threshold = rule(found[first], members[first])
-    return threshold_rule(found[~first], members[~first], threshold).accuracy
+    return threshold_rule(found[~first], members[~first], threshold)
 
 
 def _midpoint(found: Floats, members: Bools) -> float:

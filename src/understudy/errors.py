@@ -48,6 +48,7 @@ __all__ = [
 
 _ENDLESS = re.compile(r"\S{301,}")
 _EXTRAS = {
+    "figures": ("matplotlib", "matplotlib, which is"),
     "learn": ("sklearn", "scikit-learn, which is"),
     "nets": ("jax optax", "JAX and optax, which are"),
     "reference": ("mbi jax", "mbi and JAX, which are"),

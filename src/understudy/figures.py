@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from understudy.errors import InputError
-
-__all__ = ["COLOURS", "FAINT", "INK", "STYLE", "plain", "require_matplotlib", "save"]
+__all__ = ["COLOURS", "FAINT", "INK", "STYLE", "plain", "save"]
 
 INK, FAINT = "#333333", "#DDDDDD"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#8C6D1F", "#7A7A7A")
@@ -25,20 +23,6 @@ STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "understudy",
 }
-
-
-def require_matplotlib() -> None:
-    """Refuse before anything is run.
-
-    Raises:
-        InputError: matplotlib is not installed.
-    """
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise InputError(
-            "drawing needs matplotlib, which is not installed: pip install 'understudy[figures]'"
-        ) from None
 
 
 def plain(spot: Any) -> None:

@@ -48,16 +48,9 @@ def staged(path: Path, *, new: bool = False, beside: Path | None = None) -> Iter
             part.unlink()
 
 
-def write(
-    path: Path,
-    data: str | bytes,
-    *,
-    new: bool = False,
-    mode: int = 0o666,
-    beside: Path | None = None,
-) -> None:
+def write(path: Path, data: str | bytes, *, new: bool = False, mode: int = 0o666) -> None:
     """Write a file whole or not at all, as `staged` does; `mode` is for one that was not there."""
-    with staged(path, new=new, beside=beside) as part:
+    with staged(path, new=new) as part:
         _fill(part, data, mode)
 
 

@@ -14,6 +14,7 @@ __all__ = ["COUNTING", "STAGES", "Progress", "Watch", "silent"]
 STAGES = {
     "checking": "checking the input and planning",
     "reading": "reading the table",
+    "finding domains": "finding what the schema leaves open",
     "playing": "measuring and fitting",
     "sampling": "making synthetic rows",
     "certifying": "certifying the worst error",

@@ -29,7 +29,7 @@ from typing import Any
 
 from understudy.errors import InputError
 
-__all__ = ["EQUAL", "OPEN", "ROW", "Unit", "group", "things", "weight_of"]
+__all__ = ["EQUAL", "OPEN", "ROW", "Unit", "group", "scope", "things", "weight_of"]
 
 ROW = "row"
 """What a schema file says where one row is protected, as an explicit choice."""
@@ -154,6 +154,22 @@ def things(unit: Unit | None) -> str:
     if unit is None or not (unit.family or unit.equal):
         return "rows"
     return "families" if unit.family else "units"
+
+
+def scope(unit: Unit | None) -> str | None:
+    """Which part of the table all figures of a release are about; None where that is all of it."""
+    if unit is None or unit.family:
+        return None
+    if unit.equal:
+        return (
+            f"every {unit.column} as one, by at most {unit.equal:,} of its rows, so that those with "
+            f"many rows count no more than others"
+        )
+    rows = "1 row" if unit.max_rows == 1 else f"{unit.max_rows:,} rows"
+    return (
+        f"at most {rows} of each {unit.column}: further ones are left out, so that those with many "
+        f"count less than in the whole table"
+    )
 
 
 def group(unit: Unit | None) -> int:

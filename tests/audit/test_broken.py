@@ -7,7 +7,8 @@ from tests.audit.mechanisms import MECHANISMS, Draw
 from tests.audit.tables import SCHEMA, Histogram, Leaking, lonely, planted
 from tests.thorough import examples, slow, some
 from understudy.audit import judge
-from understudy.audit.releases import Releasing, audit_release, judged
+from understudy.audit.judge import audit, judged
+from understudy.audit.releases import Releasing
 
 SURE = 1e-5  # per repetition, so that 200 of them fail less than once in hundreds of suites
 
@@ -74,5 +75,5 @@ def test_a_release_that_leaks_is_caught(leak: str, tmp_path):
     }  # fmt: skip
     pipeline = Leaking(Releasing(SCHEMA, choices), leak)
     design = planted(pipeline, 1) if leak == "certificate" else lonely(pipeline)
-    found = audit_release(design, judge.Claim(0.1, 1e-6, 0.05), runs=120, folder=tmp_path / "runs")
+    found = audit(design, judge.Claim(0.1, 1e-6, 0.05), runs=120, folder=tmp_path / "runs")
     assert found.refuted, found.verdict.words

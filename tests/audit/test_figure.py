@@ -5,11 +5,11 @@ import pytest
 from tests.audit.learners import CLAIM, design
 from understudy.audit import judge
 from understudy.audit.figure import draw
-from understudy.audit.models import audit_model
+from understudy.audit.judge import audit
 
 
 def drawn(name, claim, folder):
-    found = audit_model(design(name), claim, runs=12, folder=folder / "runs")
+    found = audit(design(name), claim, runs=12, folder=folder / "runs")
     assert [path.name for path in draw(found, folder)] == ["figure.svg", "figure.png"]
     return (folder / "figure.svg").read_text()
 

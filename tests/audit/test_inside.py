@@ -151,7 +151,7 @@ def test_an_overfitted_network_is_attacked_better_than_by_chance():
     assert roc(-shown[:, -1], members).auc > 0.7
     features, labels = (np.concatenate(part) for part in zip(*shadows_seen, strict=True))
     attacker = shadows.train_network(features[:, black:], labels, key=1)
-    assert roc(attacker.score(shown[:, black:]), members).auc > 0.7
+    assert roc(attacker(shown[:, black:]), members).auc > 0.7
 
 
 def test_a_network_that_learnt_nothing_gives_nothing_away():

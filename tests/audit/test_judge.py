@@ -5,7 +5,7 @@ import pytest
 
 from tests.audit.learners import CLAIM, design
 from understudy.audit import judge
-from understudy.audit.models import audit_model
+from understudy.audit.judge import audit
 from understudy.errors import InputError
 
 
@@ -29,7 +29,7 @@ def test_too_few_runs_say_what_they_could_have_shown(tmp_path):
     with pytest.raises(
         InputError, match=r"too few to say anything.*no more than ε = ([\d.]+)"
     ) as e:
-        audit_model(design("ByHeart", 1), CLAIM, runs=30, folder=tmp_path / "runs")
+        audit(design("ByHeart", 1), CLAIM, runs=30, folder=tmp_path / "runs")
     assert not (tmp_path / "runs").exists()
     told = judge.largest_bound(30, 1, CLAIM)
     assert f"ε = {told:.3g}" in str(e.value)

@@ -8,21 +8,14 @@ import pytest
 
 from tests.audit.learners import CLAIM, NoChances, design, known
 from tests.audit.tables import background
-from understudy.audit.models import (
-    Examples,
-    Layout,
-    Own,
-    Trained,
-    audit_model,
-    corners,
-    probabilities,
-)
+from understudy.audit.judge import audit
+from understudy.audit.models import Examples, Layout, Own, Trained, corners, probabilities
 from understudy.audit.releases import outliers
 from understudy.errors import InputError
 
 
 def test_a_model_that_learns_by_heart_is_refuted(tmp_path):
-    found = audit_model(design("ByHeart"), CLAIM, runs=12, folder=tmp_path / "runs")
+    found = audit(design("ByHeart"), CLAIM, runs=12, folder=tmp_path / "runs")
     assert found.refuted
     best = {attack.name: attack.curve.auc for attack in found.attacks}
     for name in ("loss", "confidence", "entropy", "LiRA online", "network, black box"):
@@ -35,7 +28,7 @@ def test_a_model_that_learns_by_heart_is_refuted(tmp_path):
 
 
 def test_a_model_that_learns_nothing_is_not_refuted(tmp_path):
-    found = audit_model(design("Deaf"), CLAIM, runs=12, folder=tmp_path)
+    found = audit(design("Deaf"), CLAIM, runs=12, folder=tmp_path)
     assert not found.refuted
     assert found.verdict.bound < 0.5
     assert all(0.3 < attack.curve.auc < 0.7 for attack in found.attacks)

@@ -6,7 +6,8 @@ import pytest
 
 from tests.audit.tables import SCHEMA, background
 from understudy.audit import judge
-from understudy.audit.releases import Releasing, audit_release, plant
+from understudy.audit.judge import audit
+from understudy.audit.releases import Releasing, plant
 from understudy.game.methods import METHODS
 
 # As little work as a method can do; it is the privacy that is looked at.
@@ -45,7 +46,7 @@ def test_no_method_betrays_more_than_it_claims(method: str, relation: str, tmp_p
     design = plant(Releasing(SCHEMA, choices), background(), canaries=canaries, key=5)
     claim = judge.Claim(EPSILON, DELTA, BETA)
     assert judge.largest_bound(runs, canaries, claim) > 2 * EPSILON  # it could have been refuted
-    found = audit_release(design, claim, runs=runs, folder=tmp_path / "runs")
+    found = audit(design, claim, runs=runs, folder=tmp_path / "runs")
     assert not found.refuted, found.verdict.words
     assert {attack.name.removesuffix(", flipped") for attack in found.attacks} >= {
         "distance", "density", "likelihood", "certificate", "shadow release",

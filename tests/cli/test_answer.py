@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.cli.cli_cases import run
+from tests.cli.cli_cases import SMALL, Case, run, small_rows
 
 
 def test_answer(survey: Path):
@@ -18,3 +18,24 @@ def test_answer(survey: Path):
     assert beyond["low"] is None
     unknown = run("answer", folder, "agee > 3")
     assert (unknown.code, "did you mean" in unknown.err) == (2, True)
+
+
+def test_of_which_rows_figures_are(case: Case):
+    """With a unit, a release is of the rows that count: answers, estimates and the release say so."""
+    case.schema.write_text(
+        SMALL.replace("version = 1\n", 'version = 1\nunit = "id"\nmax_rows = 2\n')
+        + '\n[[column]]\nname = "id"\ntype = "identifier"\n'
+    )
+    case.data.write_text(
+        "\n".join(
+            f"{line},{'id' if not at else at // 2}"
+            for at, line in enumerate(small_rows().splitlines())
+        )
+    )
+    made = run("release", case.data, "--schema", case.schema, "--epsilon", 1, "--out", case.out)
+    assert made.code == 0, made.err
+    of = "at most 2 rows of each id"
+    assert of in made.out
+    assert of in run("answer", case.out, "age >= 30").out
+    assert of in run("estimate", case.out, "share(age >= 30)").out
+    assert of in (case.out / "report.html").read_text()

@@ -85,11 +85,7 @@ BAD = {
     ),
     "delta large, n unknown": (_nothing, ["--delta", "0.01"], ["delta = 0.01", "1e-9"]),
     "replace without n": (_nothing, ["--neighbours", "replace"], ["--rows-public"]),
-    "unknown column in the workload": (
-        _unknown_column,
-        ["--workload", "w.json"],
-        ["'salary'"],
-    ),
+    "unknown column in the workload": (_unknown_column, ["--workload", "w.json"], ["'salary'"]),
     "a workload that is none": (_nothing, ["--workload", "triples"], ["marginals:3"]),
     "more columns than there are": (_nothing, ["--workload", "marginals:9"], ["marginals:9"]),
     "10^9 cells": (_wide, ["--workload", "marginals:3"], ["cells", "bins"]),
@@ -267,7 +263,7 @@ def test_unforeseen_errors_keep_their_text_to_themselves(
     def leak(*_: object, **__: object) -> None:
         raise ValueError("row 17 holds 'secret'")
 
-    monkeypatch.setattr("understudy.source.base.EncodedCounts.encode", leak)
+    monkeypatch.setattr("understudy.source.base.EncodedCounts.__init__", leak)
     result = case.release()
     assert result.code == 1
     assert "secret" not in result.err

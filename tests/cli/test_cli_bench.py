@@ -11,15 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 from bench.__main__ import BENCHMARKS, WITH_FILES
-from bench.published import (
-    Bench,
-    LeftOut,
-    Results,
-    adult_of_15,
-    figure_two,
-    generated,
-    load,
-)
+from bench.published import Bench, LeftOut, Results, adult_of_15, figure_two, generated, load
 from bench.published.game import sizes
 from bench.published.matrix import expected_worst
 

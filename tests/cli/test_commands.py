@@ -22,7 +22,7 @@ def started() -> str:
 def printed(result: Result) -> list[str]:
     """The command lines on a screen: lines of their own, and what stands in backticks."""
     screen = result.out + result.err
-    lines = [line.strip().removeprefix("$ ") for line in screen.splitlines()]
+    lines = [line.strip().removeprefix("This runs  ") for line in screen.splitlines()]
     quoted = re.findall(r"`([^`\n]*understudy [^`\n]*)`", screen)
     return [line for line in [*lines, *quoted] if line.startswith(started())]
 

@@ -30,10 +30,7 @@ def test_a_group_is_shown_and_read_option_by_option():
         seen.append((name, group, last))
 
     runner = CliRunner()
-    for words, group in [
-        ((), Group()),
-        (("--second", "b", "--first", "5"), Group(5, "b")),
-    ]:
+    for words, group in [((), Group()), (("--second", "b", "--first", "5"), Group(5, "b"))]:
         assert runner.invoke(app, ["x", *words]).exit_code == 0
         assert seen.pop() == ("x", group, False)
     shown = runner.invoke(app, ["--help"]).output

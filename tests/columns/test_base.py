@@ -9,15 +9,7 @@ from hypothesis import strategies as st
 
 from tests.schema_strategies import arrays, columns
 from understudy.errors import WorkloadError
-from understudy.schema import (
-    Boolean,
-    Category,
-    Date,
-    Integer,
-    Modelled,
-    Number,
-    Schema,
-)
+from understudy.schema import Boolean, Category, Date, Integer, Modelled, Number, Schema
 
 RNG = np.random.default_rng
 

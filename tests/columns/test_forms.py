@@ -16,14 +16,7 @@ from tests.thorough import some
 from understudy.columns.forms import ANY_DECIMAL, BLANKS, Pieces, Spelled, Words, form, unit_steps
 from understudy.columns.reading import PLAIN_NUMBER
 from understudy.errors import SchemaError
-from understudy.schema import (
-    Boolean,
-    Category,
-    Date,
-    Datetime,
-    Integer,
-    Number,
-)
+from understudy.schema import Boolean, Category, Date, Datetime, Integer, Number
 
 INT, DOUBLE, TEXT = pa.int64(), pa.float64(), pa.string()
 CENTS, DAYS = pa.decimal128(12, 2), pa.date32()
@@ -258,3 +251,12 @@ def test_forms_are_of_two_kinds():
 def test_texts_that_are_enormous_numbers_are_no_whole_ones():
     column = Category("x", ("1", "1e999999999", "1e-999999999"), other=True)
     assert form(column, pa.int64()).starts == (1, 2)
+
+
+def test_negative_decimals_between_two_doubles_are_read_as_the_even_one():
+    column = Integer("x", -(2**63), 2**63 - 1, 5)
+    type_ = pa.decimal128(38, 1)
+    found = form(column, type_)
+    for text in ("-5534023222112865792.0", "-5534023222112865791.9", "5534023222112865792.0"):
+        code = found.codes[sum(start <= Decimal(text) for start in found.starts)]
+        assert code == column.encode(pa.array([Decimal(text)], type_))[0]

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.columns import Integer
-from understudy.constraints.order import Bound, Edge, closed, keys, ordered
+from understudy.columns.binned import keys
+from understudy.constraints.order import Bound, Edge, closed, ordered
 from understudy.errors import SchemaError
 from understudy.schema import Schema
 

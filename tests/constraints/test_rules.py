@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tools.residents import CHILDREN, COLUMNS, MAPPING, PLACES
+from understudy.columns import Category, Integer
 from understudy.constraints.rule import Rule
 from understudy.errors import SchemaError
 from understudy.schema import Schema
@@ -130,6 +131,21 @@ def test_any_rules_are_kept_or_refused(rules):
         return
     assert (made()._rules.broken(list(combos)) == broken).all()
     assert not made()._rules.broken(made().project(list(combos))).any()
+
+
+def test_many_large_columns_are_mended_too():
+    columns = [Integer(name, 0, 99) for name in "abcd"]
+    kinds = [Category(name, ("yes", "no", *"uvwxyz")) for name in ("k", "l")]
+    says = ("k = 'yes' implies l = 'yes'", "l = 'yes' implies a > 10", "a <= b", "b <= c", "c < d")
+    schema = Schema((*kinds, *columns), rules=tuple(map(Rule, says)))
+    rng = np.random.default_rng(0)
+    codes = [rng.integers(0, size, 60) for size in schema.shape]
+    codes = [np.append(own, odd) for own, odd in zip(codes, (0, 0, 99, 0, 0, 0), strict=True)]
+    moved = schema.project(codes)
+    assert not schema.illegal(schema.decode(codes, rng))
+    kept = ~schema._rules.broken(codes)
+    assert all((one[kept] == other[kept]).all() for one, other in zip(codes, moved, strict=True))
+    assert all((schema.project(moved)[i] == moved[i]).all() for i in range(len(moved)))
 
 
 def test_large_columns_are_mended_quickly():

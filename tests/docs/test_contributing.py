@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import re
 import sys
 import types
@@ -11,7 +13,9 @@ import pytest
 
 import understudy as us
 from understudy.players import data, query
-from understudy.privacy.cost import Charge, Gaussian, Plan
+from understudy.players.base import DataPlayer
+from understudy.privacy import planning
+from understudy.privacy.cost import Charge, Plan
 from understudy.testing import check_query_player
 
 from .test_readme import ROOT, blocks
@@ -50,7 +54,7 @@ def test_the_files_of_the_page_are_new():
 
 
 def test_the_player_of_the_page_conforms(player):
-    event = Gaussian.within(Fraction(1, 10))
+    event = planning.gaussian(Fraction(1, 10))
     plan = Plan((Charge(player.RoundRobin.PURPOSE, event, 3),))
     assert check_query_player(lambda: player.RoundRobin(3, event.sigma), plan) >= 5
 
@@ -68,7 +72,6 @@ def test_the_places_of_the_page_are_there():
     text = (ROOT / "CONTRIBUTING.md").read_text()
     for file, names in {
         "src/understudy/game/methods/__init__.py": ["METHODS"],
-        "src/understudy/players/query/__init__.py": ["__all__"],
         "src/understudy/releases/paid.py": ["_match", "take_any", "workload"],
         "src/understudy/releases/replan.py": ["_require_bearable"],
         "src/understudy/errors.py": ["require_extra"],
@@ -88,6 +91,22 @@ def test_the_places_of_the_page_are_there():
 
 def test_the_page_about_players_names_all_of_them():
     text = (ROOT / "docs" / "players.md").read_text(encoding="utf-8")
-    asking = [name for name in query.__all__ if hasattr(getattr(query, name), "play")]
+    asking = [each for each in classes(query) if hasattr(each, "play")]
+    answering = [each for each in classes(data) if issubclass(each, DataPlayer)]
     assert len(asking) > 10
-    assert [name for name in (*asking, *data.__all__) if f"`{name}`" not in text] == []
+    assert len(answering) > 10
+    assert [each for each in (*asking, *answering) if f"`{each.__name__}`" not in text] == []
+
+
+def classes(package) -> list[type]:
+    """Those that the modules of a package define."""
+    modules = [
+        importlib.import_module(f"{package.__name__}.{found.name}")
+        for found in pkgutil.iter_modules(package.__path__)
+    ]
+    return [
+        each
+        for module in modules
+        for each in vars(module).values()
+        if isinstance(each, type) and each.__module__ == module.__name__
+    ]

@@ -3,6 +3,7 @@
 import dataclasses
 from datetime import date
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from tests.schema_strategies import columns
 from understudy.constraints import Rule
 from understudy.draft import RowsPerUnit, confirm
 from understudy.draft.review import Choice, answered, decision_named, decisions
+from understudy.errors import SchemaError
 from understudy.schema import (
     Boolean,
     Category,
@@ -193,3 +195,22 @@ def test_a_custodian_sees_how_many_rows_people_have():
     seen = RowsPerUnit("patient", 70, 100, 0, 3, ((1, 30), (2, 4), (3, 0)))
     (unit, *_) = decisions(HOSPITAL, [seen])
     assert any("2 drops 4" in line for line in unit.holds)
+
+
+def test_short_lists_are_one_question_and_each_can_be_answered_alone():
+    columns = (
+        Category("race", ("a", "b", "c"), read_from_rows=("values",)),
+        Category("ward", (1, 2, 3, 4), other=-1, read_from_rows=("values",)),
+        Category("long", tuple(map(str, range(40))), read_from_rows=("values",)),
+    )
+    schema = Schema(columns, unit_word="row")
+    found = {decision.key: decision for decision in decisions(schema)}
+    assert set(found) == {"values:long", "values:ward"}
+    short = found["values:ward"]
+    assert short.columns == ("ward", "race")
+    assert any("1, 2, 3, 4" in line for line in short.holds)
+    private = answered(schema, short.of("race"), Choice.PRIVATE)
+    assert [d.columns for d in decisions(private) if d.topic == "values"] == [("long",), ("ward",)]
+    with pytest.raises(SchemaError, match="not codes like these"):
+        answered(schema, short.of("ward"), Choice.PRIVATE)
+    assert [d.key for d in decisions(answered(schema, short, Choice.PUBLIC))] == ["values:long"]

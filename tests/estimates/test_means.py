@@ -6,8 +6,8 @@ import pytest
 from tests.estimates import tiny
 from tests.estimates.test_frame import frame
 from understudy.estimates.frame import condition
-from understudy.estimates.means import Correlation, Difference, Domain, Mean, Odds, Total
-from understudy.estimates.statistic import Undefined
+from understudy.estimates.means import Correlation, Difference, Mean, Odds, Total
+from understudy.estimates.statistic import Domain, Undefined
 
 W = tiny.truth().reshape(-1)
 NUMBER = 2.0 * tiny.ALL[2] + 0.5

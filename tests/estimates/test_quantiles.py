@@ -10,9 +10,8 @@ from understudy.errors import WorkloadError
 from understudy.estimates import Parts, quantiles
 from understudy.estimates.frame import condition
 from understudy.estimates.language import bound, statistic
-from understudy.estimates.means import Domain
 from understudy.estimates.quantiles import Gini, Quantile
-from understudy.estimates.statistic import Measured, Undefined
+from understudy.estimates.statistic import Domain, Measured, Undefined
 
 SINGLE = np.bincount(tiny.ALL[2], W).repeat(2) / 2  # the integers 0 to 9
 

@@ -7,9 +7,8 @@ from tests.estimates import tiny
 from tests.estimates.test_frame import frame
 from tests.estimates.test_means import NUMBER, W, check_influence
 from understudy.estimates.frame import condition
-from understudy.estimates.means import Domain
 from understudy.estimates.regression import Regression, Term
-from understudy.estimates.statistic import Undefined
+from understudy.estimates.statistic import Domain, Undefined
 
 NAMES = ("(intercept)", "x", "a[q]", "a[r]")
 TERMS = (Term(tiny.X), Term(tiny.A, 1), Term(tiny.A, 2))
@@ -53,3 +52,35 @@ def test_what_cannot_be_fitted_says_so():
     flat = W * (tiny.ALL[2] == 0)
     with pytest.raises(Undefined, match="one value"):
         logistic.fit(frame(), flat / flat.sum())
+
+
+def test_rare_values_are_left_out():
+    every = Regression(NAMES, Domain(), OUTCOME, TERMS, (), logistic=False)
+    kept, gone = every.without({tiny.A: frozenset({2}), tiny.X: frozenset({0})})
+    assert (kept.names, kept.terms, kept.missing) == (NAMES[:3], TERMS[:2], ((tiny.A, 2),))
+    assert list(gone) == ["a[r]"]
+    assert "noise hides how many rows have it" in gone["a[r]"]
+
+
+def test_a_rare_base_gives_its_place_to_the_next_value():
+    every = Regression(NAMES, Domain(), OUTCOME, TERMS, (), logistic=False)
+    kept, gone = every.without({tiny.A: frozenset({0})})
+    assert (kept.names, kept.terms, kept.missing) == (
+        (*NAMES[:2], NAMES[3]),
+        (TERMS[0], TERMS[2]),
+        ((tiny.A, 0),),
+    )
+    assert "it is the base" in gone["a[q]"]
+    # Fitted as if the rows with the base were not there.
+    some = W * (tiny.ALL[0] != 0)
+    root = np.sqrt(some)[:, None]
+    design = DESIGN[:, [0, 1, 3]]
+    wanted = np.linalg.lstsq(design * root, tiny.ALL[1] * root[:, 0], rcond=None)[0]
+    assert kept.fit(frame(), W).values == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("rare", [{0, 1}, {1, 2}, {0, 1, 2}])
+def test_a_column_of_which_one_value_would_be_left_stays(rare: set[int]):
+    every = Regression(NAMES, Domain(), OUTCOME, TERMS, (), logistic=False)
+    kept, gone = every.without({tiny.A: frozenset(rare)})
+    assert (kept.names, kept.terms, kept.missing, gone) == (NAMES, TERMS, (), {})

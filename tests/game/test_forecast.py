@@ -14,9 +14,9 @@ from tests.thorough import examples
 from understudy.game import forecast
 from understudy.game.forecast import Errors, Knowledge, expected, shown, updated
 from understudy.models import Measured, Weighted
-from understudy.privacy.noise import SeededNoise
 from understudy.queries import counts
 from understudy.schema import Category, Schema
+from understudy.testing import SeededNoise
 
 EPSILONS = ("0.1", "1", "10")
 

@@ -13,17 +13,19 @@ import pytest
 
 from tests.thorough import slow, some
 from understudy.errors import BudgetExhausted
-from understudy.game.methods import MSTMethod, MWEMMethod
+from understudy.game.methods.mst import MSTMethod
+from understudy.game.methods.mwem import MWEMMethod
 from understudy.models import Measured
-from understudy.players.data import MaximumEntropy
-from understudy.players.query import ExponentialMechanism, SpanningTree
+from understudy.players.data.maxent import MaximumEntropy
+from understudy.players.query.picking import ExponentialMechanism
+from understudy.players.query.tree import SpanningTree
 from understudy.privacy import accounting
 from understudy.privacy.cost import Charge, Laplace, Plan, Selection
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import GRID, Cell, WorstCell, WorstError, WorstMarginals
 from understudy.privacy.relation import Relation
 from understudy.testing import (
-    GivenNoise,
+    ChoosingNoise,
     PrivacyViolation,
     StillNoise,
     StrictCharges,
@@ -123,12 +125,12 @@ def test_three_rounds():
 # --- broken twins -------------------------------------------------------------------------------
 
 
-class HalfTheNoise(GivenNoise):
+class HalfTheNoise(ChoosingNoise):
     def top_k(self, scores, scale, k):
         return super().top_k(scores, scale / 2, k)
 
 
-class LaplaceMax(GivenNoise):
+class LaplaceMax(ChoosingNoise):
     """Noisy max with Laplace noise at Δ/ε0, half of what it needs."""
 
     def top_k(self, scores, scale, k):
@@ -240,7 +242,7 @@ ASKS = {
 }
 
 
-def selection_law(ask, plan, relation, rows_public, noise=GivenNoise):
+def selection_law(ask, plan, relation, rows_public, noise=ChoosingNoise):
     def mechanism(rows):
         def run(chooser):
             return repr(
@@ -327,7 +329,7 @@ class OneWaysOnly(MaximumEntropy):
         return MaximumEntropy.respond(self, problem, state, ones, rng)
 
 
-def tree_game(relation, rows_public, given, noise=GivenNoise):
+def tree_game(relation, rows_public, given, noise=ChoosingNoise):
     """(law, plan of the selections) of MST's tree, given what the Gaussian draws released."""
     design = tiny_design(TREE_SHAPE, relation, rows_public)
     plan = Plan(MSTMethod().charges(design, Fraction(8)))

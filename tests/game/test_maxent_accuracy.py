@@ -10,9 +10,9 @@ from tests.thorough import some
 from understudy import demo
 from understudy.models import blocks, fitting
 from understudy.players.data import particles
-from understudy.privacy.noise import SeededNoise
 from understudy.queries import counts
 from understudy.schema import Schema
+from understudy.testing import SeededNoise
 
 
 def errors(codes, synthetic, shape, cliques):

@@ -8,18 +8,22 @@ import pytest
 from tests.thorough import some
 from understudy.errors import InputError, WorkError
 from understudy.game import play, require_pair
-from understudy.game.methods import METHODS, IndependentMethod, Method, MWEMMethod, QueryGANMethod
+from understudy.game.methods import METHODS, Method
+from understudy.game.methods.independent import IndependentMethod
+from understudy.game.methods.mwem import MWEMMethod
+from understudy.game.methods.querygan import QueryGANMethod
 from understudy.players.base import DataPlayer, Kind, Measured, Problem, kind_of
-from understudy.players.data import BestResponse, FTPLGenerator, PerturbedLeader
-from understudy.players.data.ftpl_generator import Judged
-from understudy.players.query import ExponentialMechanism, FixedMarginals, QueryPicker
+from understudy.players.data.ftpl import PerturbedLeader
+from understudy.players.data.ftpl_generator import FTPLGenerator, Judged
+from understudy.players.data.response import BestResponse
+from understudy.players.query.fixed import FixedMarginals
+from understudy.players.query.picking import ExponentialMechanism, QueryPicker
 from understudy.privacy.cost import Charge, Plan, Selection
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.relation import Relation
 from understudy.progress import Progress
 from understudy.queries import Family
-from understudy.testing import StrictCharges, TinyCounts, tiny_design
+from understudy.testing import SeededNoise, StrictCharges, TinyCounts, tiny_design
 from understudy.testing.distributions import fingerprint
 
 TABLE = Measured((0,), np.array([3, 2]), 1.0)
@@ -64,12 +68,7 @@ PROBLEM = Problem((2,), ((0,),), (1.0,), 5)
 def test_the_players_take_turns(rounds):
     log, told = [], []
     played = play(
-        PROBLEM,
-        Query(rounds, log),
-        Data(log),
-        "gate",
-        np.random.default_rng(0),
-        told.append,
+        PROBLEM, Query(rounds, log), Data(log), "gate", np.random.default_rng(0), told.append
     )
     assert played.model == f"model {rounds}"
     assert played.answers == ((TABLE,),) * rounds
@@ -133,7 +132,7 @@ PAIRS = {name: method.players(DESIGN, PLANS[name]) for name, method in MADE.item
 _PICK = Plan((Charge(QueryPicker.PICK, Selection(2.0**20, sensitivity=2**18), 3),))
 _FAMILY = (Family((0, 1)),)
 QUERIES = {name: (query, PLANS[name]) for name, (query, _) in PAIRS.items()} | {
-    "queries of any class": (QueryPicker.over(3, _FAMILY, SHAPE), _PICK),
+    "queries of any class": (QueryPicker.over(3, _FAMILY, SHAPE), _PICK)
 }
 DATA = {name: data for name, (_, data) in PAIRS.items()}
 DATA["fem"] = PerturbedLeader(9, samples=20)  # of its own rounds the last is not learned from

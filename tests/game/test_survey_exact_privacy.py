@@ -14,9 +14,9 @@ import pytest
 
 from tests.thorough import slow, some
 from understudy.game import play
-from understudy.game.methods import MaxEntMethod
-from understudy.players.data import Particles
-from understudy.players.query import Survey
+from understudy.game.methods.maxent import MaxEntMethod
+from understudy.players.data.particles import Particles
+from understudy.players.query.survey import Survey
 from understudy.privacy import accounting
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate

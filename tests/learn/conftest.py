@@ -3,7 +3,7 @@ from learners import N
 
 from understudy.learn import PrivateLasso, PrivateLogisticRegression
 from understudy.privacy import Budget, Ledger
-from understudy.privacy.noise import SeededNoise
+from understudy.testing import SeededNoise
 
 
 @pytest.fixture

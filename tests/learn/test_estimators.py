@@ -15,11 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from understudy.errors import BudgetExhausted, InputError, RelationError
-from understudy.learn import (
-    PrivateLogisticRegression,
-)
+from understudy.learn import PrivateLogisticRegression
 from understudy.privacy import Ledger, Relation, accounting
-from understudy.privacy.noise import SeededNoise
+from understudy.testing import SeededNoise
 
 # --- they learn ---------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -13,7 +12,6 @@ from understudy.learn.plans import (
     PICK,
     START,
     Facts,
-    Picks,
     Rule,
     descent_plan,
     on_words,
@@ -78,8 +76,8 @@ FACTS = Facts(5_000, 20, Logistic(), 10.0, Relation.ADD_REMOVE, Budget.of(1, "1e
 
 def test_what_of_the_iterates_is_kept():
     for iterate, kept in (("tail", range(20, 40)), ("last", range(39, 40))):
-        assert rule_for(FACTS, "frank-wolfe", 40, picks=Picks(iterate=iterate)).kept == kept
-    drawn = {rule_for(FACTS, "frank-wolfe", 4, picks=Picks(0, "one")).kept for _ in range(200)}
+        assert rule_for(FACTS, "frank-wolfe", 40, iterate=iterate).kept == kept
+    drawn = {rule_for(FACTS, "frank-wolfe", 4, delay=0, iterate="one").kept for _ in range(200)}
     # Each of the four is missed with probability 0.75^200 < 1e-24.
     assert drawn == {range(at, at + 1) for at in range(4)}
 
@@ -87,25 +85,25 @@ def test_what_of_the_iterates_is_kept():
 @pytest.mark.parametrize(
     ("picks", "said"),
     [
-        (Picks(delay=-1), "delay = -1 must be a whole number from 0"),
-        (Picks(delay=2.5), "delay = 2.5 must be"),
-        (Picks(delay=True), "delay = True must be"),
-        (Picks(iterate="best"), "iterate = 'best' must be one of tail, last, one"),
-        (Picks(noise="normal"), "noise = 'normal' must be one of gumbel, laplace"),
-        (Picks(start=1), "start = 1 must be at least 0 and below 1"),
-        (Picks(start="no"), "start = 'no' must be a finite number"),
+        ({"delay": -1}, "delay = -1 must be a whole number from 0"),
+        ({"delay": 2.5}, "delay = 2.5 must be"),
+        ({"delay": True}, "delay = True must be"),
+        ({"iterate": "best"}, "iterate = 'best' must be one of tail, last, one"),
+        ({"noise": "normal"}, "noise = 'normal' must be one of gumbel, laplace"),
+        ({"start": 1}, "start = 1 must be at least 0 and below 1"),
+        ({"start": "no"}, "start = 'no' must be a finite number"),
     ],
 )
 def test_settings_of_picks_that_cannot_be(picks, said):
     with pytest.raises(InputError, match=said):
-        rule_for(FACTS, "frank-wolfe", picks=picks)
+        rule_for(FACTS, "frank-wolfe", **picks)
     with pytest.raises(InputError, match="is a setting of frank-wolfe; sgd has none"):
-        rule_for(FACTS, "sgd", picks=picks)
+        rule_for(FACTS, "sgd", **picks)
 
 
 def test_laplace_noise_sees_all_rows():
     with pytest.raises(InputError, match="'laplace' sees all rows"):
-        rule_for(FACTS, "frank-wolfe", rate=0.5, picks=Picks(noise="laplace"))
+        rule_for(FACTS, "frank-wolfe", rate=0.5, noise="laplace")
 
 
 def test_laplace_noise_is_about_twice_gumbel_noise_and_uses_the_budget():
@@ -134,8 +132,7 @@ def test_the_start_has_its_share_of_the_budget(relation, loss):
 
 
 def test_without_an_intercept_nothing_is_spent_on_it():
-    bare = Picks(intercept=False)
-    assert rule_for(FACTS, "frank-wolfe", picks=bare).start == 0
-    assert rule_for(FACTS, "sgd", picks=bare).start == 0
+    assert rule_for(FACTS, "frank-wolfe", intercept=False).start == 0
+    assert rule_for(FACTS, "sgd", intercept=False).start == 0
     with pytest.raises(InputError, match=r"start = 0.2 is that of an intercept.*leave it out"):
-        rule_for(FACTS, "frank-wolfe", picks=replace(bare, start=0.2))
+        rule_for(FACTS, "frank-wolfe", start=0.2, intercept=False)

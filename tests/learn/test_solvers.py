@@ -13,10 +13,9 @@ from understudy.privacy.exact import Examples
 from understudy.privacy.features import Box
 from understudy.privacy.gate import Gate
 from understudy.privacy.losses import Logistic, Softmax, Squared
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions.descent import UNIT, l2_units
 from understudy.privacy.relation import Relation
-from understudy.testing import StillNoise, StrictCharges
+from understudy.testing import SeededNoise, StillNoise, StrictCharges
 
 
 def gate_of(rows, targets, event, purpose, steps, noise=None):

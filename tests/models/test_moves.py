@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from tests.thorough import slow
 
 from understudy.models import Measured
 from understudy.models.blocks import blocks_of, column_blocks
@@ -102,7 +103,7 @@ def test_no_record_is_moved_to_what_rules_forbid():
     assert (cloud.codes[1][cloud.codes[0] == 0] == 0).all()
 
 
-@pytest.mark.parametrize("tree_cells", [1, 1_000_000])
+@pytest.mark.parametrize("tree_cells", [slow(1), 1_000_000])
 def test_a_fit_leaves_half_of_its_records_effective(tree_cells):
     codes, shape = people()
     effort = Effort(20_000, tree_cells)

@@ -43,14 +43,12 @@ def following(player, known, play=Play.FTL):
 def averaged(player, known, critics, answer, rounds, first=None):
     """The table of the last half of the rounds, or of those from the first on, and who played."""
     kept = []
-
-    def after(t, trained, worst):
-        if t > (rounds // 2 if first is None else first):
-            kept.append(player.records(trained, 500, jax.random.key(t)))
-
     start = player.start([TABLE.sum(axis=1), TABLE.sum(axis=0)], jax.random.key(0))
     rng = np.random.default_rng(0)
-    critics = duel(player, start, known, critics, answer, range(1, rounds + 1), rng, after)
+    for t, trained, after, _ in duel(player, start, known, critics, answer, rounds, rng):
+        critics = after
+        if t > (rounds // 2 if first is None else first):
+            kept.append(player.records(trained, 500, jax.random.key(t)))
     codes = np.concatenate(kept)
     seen = np.zeros(SHAPE)
     np.add.at(seen, tuple(codes.T), 1 / len(codes))

@@ -3,10 +3,16 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from understudy.oracles import History, Literal, objective
+from understudy.oracles import History, objective
+from understudy.privacy.products import Rule
+from understudy.queries.classes import Condition, Query
 
 shapes = st.lists(st.integers(1, 4), min_size=1, max_size=5).map(tuple)
 weights = st.sampled_from([1.0, 1.0, 1.0, 0.5, 2.0, -1.5, 0.25])
+
+
+def joined(rule, literals, least=0):
+    return Query(Rule(rule), tuple(literals), least)
 
 
 @st.composite
@@ -23,7 +29,7 @@ def literals(draw, shape):
     for a in clique:
         low = draw(st.integers(0, shape[a] - 1))
         high = draw(st.integers(low, shape[a] - 1))
-        result.append(Literal(a, low, high, draw(st.booleans())))
+        result.append(Condition(a, low, high, draw(st.booleans())))
     return result
 
 
@@ -35,8 +41,8 @@ def histories(draw, general):
     for _ in range(draw(st.integers(0, 12))):
         weight = draw(weights)
         if general and draw(st.booleans()):
-            kind = draw(st.sampled_from(["add_conjunction", "add_disjunction", "add_parity"]))
-            history = getattr(history, kind)(draw(literals(shape)), weight)
+            rule = draw(st.sampled_from(["all", "any", "odd"]))
+            history = history.add_query(joined(rule, draw(literals(shape))), weight)
         else:
             clique, cell = draw(cells(shape))
             for _ in range(draw(st.integers(1, 2))):
@@ -63,10 +69,10 @@ def random_history(rng, shape, terms, general=False):
         weight = float(rng.choice([1.0, 1.0, 1.0, 0.5, 2.0, rng.normal()]))
         if general and rng.random() < 0.5:
             parts = [
-                Literal(int(a), low, int(rng.integers(low, shape[a])), bool(rng.random() < 0.3))
+                Condition(int(a), low, int(rng.integers(low, shape[a])), bool(rng.random() < 0.3))
                 for a, low in zip(clique, cell, strict=True)
             ]
-            history = history.add_conjunction(parts, weight)
+            history = history.add_query(joined("all", parts), weight)
         else:
             history = history.add(clique, cell, weight, complement=bool(rng.random() < 0.4))
     return history

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.thorough import examples, slow
-from understudy.errors import InputError
-from understudy.oracles import Annealed, History, Law, LazyNoise, Literal, objective
+from understudy.oracles import Annealed, History, Law, LazyNoise, objective
+from understudy.queries.classes import Condition
 
-from .instances import brute_force, histories, random_history
+from .instances import brute_force, histories, joined, random_history
 
 
 def legal(records, shape):
@@ -94,26 +94,10 @@ def test_an_empty_history_follows_the_noise():
 
 
 def test_a_literal_that_nothing_satisfies_is_left_alone():
-    history = History.empty((2, 2)).add_conjunction([Literal(0, 0, 1, True), Literal(1, 0, 0)], 5.0)
+    both = joined("all", [Condition(0, 0, 1, True), Condition(1, 0, 0)])
+    history = History.empty((2, 2)).add_query(both, 5.0)
     found = Annealed().solve(history, np.zeros((4, 4)), rng=np.random.default_rng(0))
     assert legal(found, (2, 2))
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{"starts": 0}, {"sweeps": 0}, {"blocks": -1}, {"temperature": -1.0}, {"margin": -1.0}],
-)
-def test_settings_that_make_no_sense_are_refused(settings):
-    with pytest.raises(InputError):
-        Annealed(**settings)
-
-
-def test_warm_records_must_fit():
-    with pytest.raises(InputError, match="1 warm records for 2"):
-        Annealed().solve(
-            History.empty((2,)), np.zeros((2, 2)), warm=np.zeros((1, 1), int),
-            rng=np.random.default_rng(0),
-        )  # fmt: skip
 
 
 def test_perturbed_leaders_have_little_regret_where_leaders_have_half_of_all_rounds():

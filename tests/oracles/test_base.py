@@ -5,10 +5,12 @@ import itertools
 import numpy as np
 import pytest
 
-from understudy.errors import InputError
-from understudy.oracles import Annealed, History, Law, LazyNoise, Literal, Oracle, objective
+from understudy.oracles import Annealed, History, Law, LazyNoise, Oracle, objective
 from understudy.oracles.base import Split, into
 from understudy.oracles.exact import Exact
+from understudy.queries.classes import Condition
+
+from .instances import joined
 
 SHAPE = (3, 3, 3)
 EVERY = np.array(list(itertools.product(*(range(size) for size in SHAPE))))
@@ -39,13 +41,13 @@ def past(rng):
 
 def queries():
     nothing = History.empty(SHAPE)
-    some = [Literal(0, 1, 1), Literal(1, 0, 1), Literal(2, 0, 0, negated=True)]
+    some = [Condition(0, 1, 1), Condition(1, 0, 1), Condition(2, 0, 0, negated=True)]
     return {
         "cell": nothing.add((0, 1, 2), (1, 2, 0)),
         "complement": nothing.add((0, 1), (1, 2), complement=True),
-        "conjunction": nothing.add_conjunction(some),
-        "disjunction": nothing.add_disjunction(some),
-        "parity": nothing.add_parity(some),
+        "conjunction": nothing.add_query(joined("all", some)),
+        "disjunction": nothing.add_query(joined("any", some)),
+        "parity": nothing.add_query(joined("odd", some)),
     }
 
 
@@ -96,13 +98,5 @@ def test_weights_reach_the_share_that_is_asked():
 def test_records_are_moved_into_a_conjunction():
     query = queries()["conjunction"]
     assert (query.evaluate(into(query, EVERY.copy())) == 1).all()
-    impossible = History.empty((2,)).add_conjunction([Literal(0, 0, 1, negated=True)])
+    impossible = History.empty((2,)).add_query(joined("all", [Condition(0, 0, 1, negated=True)]))
     assert (into(impossible, np.zeros((3, 1), np.int64)) == 0).all()
-
-
-def test_a_query_without_terms_is_refused():
-    history, rng = past(np.random.default_rng(0)), np.random.default_rng(0)
-    with pytest.raises(InputError, match="always holds"):
-        Annealed().split(
-            history, History.empty(SHAPE), LazyNoise(Law.GUMBEL, 1.0, 2), warm=EVERY[:2], rng=rng
-        )

@@ -82,11 +82,3 @@ def test_it_does_not_load_beside_highspy(monkeypatch):
     monkeypatch.setitem(sys.modules, "highspy", types.ModuleType("highspy"))
     with pytest.raises(WorkError, match="highspy"):
         Exact().solve(History.empty((2,)), np.zeros((1, 2)), rng=np.random.default_rng(0))
-
-
-@pytest.mark.parametrize(
-    "settings", [{"seconds": 0}, {"grid": 0.0}, {"grid": np.inf}, {"workers": 0}]
-)
-def test_settings_that_make_no_sense_are_refused(settings):
-    with pytest.raises(InputError):
-        Exact(**settings)

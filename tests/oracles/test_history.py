@@ -4,20 +4,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.errors import InputError
-from understudy.oracles import History, Literal, objective
+from understudy.oracles import History
+from understudy.queries.classes import Condition
 
-from .instances import cells, literals, shapes, universe, weights
+from .instances import cells, joined, literals, shapes, universe, weights
 
 
 def holds(literal, record):
     return (literal.low <= record[literal.column] <= literal.high) != literal.negated
 
 
-NAIVE = {
-    "add_conjunction": all,
-    "add_disjunction": any,
-    "add_parity": lambda truths: sum(truths) % 2 == 1,
-}
+NAIVE = {"all": all, "any": any, "odd": lambda truths: sum(truths) % 2 == 1}
 
 
 @given(st.data())
@@ -28,7 +25,7 @@ def test_every_query_class_is_what_it_says(data):
     for _ in range(data.draw(st.integers(0, 6))):
         weight, kind = data.draw(weights), data.draw(st.sampled_from(sorted(NAIVE)))
         parts = data.draw(literals(shape))
-        history = getattr(history, kind)(parts, weight)
+        history = history.add_query(joined(kind, parts), weight)
         naive = naive + weight * np.array(
             [float(NAIVE[kind]([holds(part, record) for part in parts])) for record in records]
         )
@@ -38,9 +35,9 @@ def test_every_query_class_is_what_it_says(data):
 @pytest.mark.parametrize("least", [0, 1, 2, 3, 4])
 def test_at_least_so_many_literals(least):
     shape = (2, 3, 4)
-    parts = [Literal(0, 1, 1), Literal(1, 0, 0, True), Literal(2, 1, 2)]
+    parts = [Condition(0, 1, 1), Condition(1, 0, 0, True), Condition(2, 1, 2)]
     records = universe(shape)
-    history = History.empty(shape).add_least(parts, least, 0.5)
+    history = History.empty(shape).add_query(joined("least", parts, least), 0.5)
     naive = [0.5 * (sum(holds(part, record) for part in parts) >= least) for record in records]
     np.testing.assert_allclose(history.evaluate(records), naive, atol=1e-12)
 
@@ -89,26 +86,10 @@ def test_adding_leaves_the_old_history_alone():
 
 
 def test_the_empty_conjunction_is_a_constant():
-    history = History.empty((2,)).add_conjunction([], 3.0)
+    history = History.empty((2,)).add_query(joined("all", []), 3.0)
     assert (history.terms, history.constant) == (0, 3.0)
 
 
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda h: h.add((0, 5), (0, 0)), "must lie in 0..1"),
-        (lambda h: h.add((0, 1), (0, 3)), "attribute 1, which has 3 values"),
-        (lambda h: h.add((0, 0), (0, 0)), "twice"),
-        (lambda h: h.add((0,), (0,), float("nan")), "finite"),
-        (lambda h: h.add((0, 1), (0,)), "same terms"),
-        (lambda h: h.add_conjunction([Literal(1, 2, 1)]), "2..1"),
-        (lambda h: h.add_parity([Literal(0, 0, 0)] * 20), "at most 12"),
-        (lambda h: h.evaluate(np.array([[0, 3]])), "outside the domain"),
-        (lambda h: h.evaluate(np.array([0, 3])), "expected"),
-        (lambda h: objective(h, np.zeros((1, 4)), np.zeros((1, 2), int)), "noise has shape"),
-        (lambda _: History.empty(()), "at least one"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(build, message):
-    with pytest.raises(InputError, match=message):
-        build(History.empty((2, 3)))
+def test_a_query_of_many_literals_is_refused():
+    with pytest.raises(InputError, match="at most 12"):
+        History.empty((2, 3)).add_query(joined("odd", [Condition(0, 0, 0)] * 20))

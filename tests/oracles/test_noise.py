@@ -3,7 +3,6 @@ import pytest
 from scipy import stats
 
 from tests.thorough import some
-from understudy.errors import InputError
 from understudy.oracles import History, Law, LazyNoise
 from understudy.oracles.atoms import Atoms
 from understudy.oracles.noise import draws
@@ -52,19 +51,3 @@ def test_no_noise_is_zero_and_chooses_uniformly_in_an_atom():
     assert not drawn.values.any()
     chosen = drawn.unfold(np.full((ROWS, 1), 1))[:, 0]
     assert stats.chisquare(np.bincount(chosen)[[0, 1, 2, 4]]).pvalue > 1e-4
-
-
-@pytest.mark.parametrize(
-    ("noise", "message"),
-    [
-        (lambda: LazyNoise(Law.LAPLACE, -1.0, 3), ">= 0"),
-        (lambda: LazyNoise(Law.LAPLACE, 1.0, 0), "at least one"),
-        (lambda: LazyNoise(Law.LAPLACE, (1.0, 1.0, 1.0), 3), "3 noise scales for 2"),
-        (lambda: np.zeros((3, 4)), r"expected \(rows, 5\)"),
-        (lambda: np.full((3, 5), np.nan), "finite"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(noise, message):
-    atoms = Atoms.of_history(History.empty((2, 3)))
-    with pytest.raises(InputError, match=message):
-        draws(noise(), atoms, np.random.default_rng(0))

@@ -14,14 +14,7 @@ from scipy import optimize, stats
 
 from understudy.errors import InputError, PrivacyError
 from understudy.privacy import accounting
-from understudy.privacy.cost import (
-    Charge,
-    Gaussian,
-    Laplace,
-    Plan,
-    Selection,
-    Zcdp,
-)
+from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, Selection, Zcdp
 from understudy.testing.exact import (
     compare,
     discrete_gaussian_law,

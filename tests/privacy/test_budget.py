@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.errors import InputError
-from understudy.privacy.budget import Budget, decimal, exact, exact_text, split
+from understudy.privacy.budget import Budget, decimal, exact, exact_text
+from understudy.privacy.planning import split
 
 
 @pytest.mark.parametrize(

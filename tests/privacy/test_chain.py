@@ -8,14 +8,9 @@ from itertools import pairwise
 
 import pytest
 
-from tests.privacy.ledger.test_ledger import (
-    history,
-)
+from tests.privacy.ledger.test_ledger import history
 from tests.thorough import some
-from understudy.errors import (
-    ChainBroken,
-    InputError,
-)
+from understudy.errors import ChainBroken, InputError
 from understudy.privacy.ledger import Ledger
 
 

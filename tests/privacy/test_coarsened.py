@@ -21,12 +21,9 @@ from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, Selection, Zcdp
 from understudy.privacy.gate import Gate
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.noise import SeededNoise
-from understudy.privacy.questions import (
-    Marginals,
-    ThresholdedErrors,
-)
+from understudy.privacy.questions import Marginals, ThresholdedErrors
 from understudy.privacy.relation import Relation
+from understudy.testing import SeededNoise
 from understudy.testing.exact import (
     ChoosingNoise,
     PrivacyViolation,

@@ -22,7 +22,6 @@ from understudy.privacy.cost import (
     Zcdp,
     event_from_json,
 )
-from understudy.privacy.relation import Relation
 
 REFUSED = (PrivacyError, InputError)
 
@@ -127,15 +126,6 @@ def test_a_filter_may_be_an_exact_fraction():
     assert accounting.rho(event) <= Fraction(1, 7)
     assert float(accounting.rho(event)) == pytest.approx(1 / 7)
     assert event_from_json(json.loads(json.dumps(event.to_json()))) == event
-
-
-@pytest.mark.parametrize("relation", list(Relation), ids=str)
-def test_noise_on_tables_is_the_least_that_costs_at_most_rho(relation):
-    rho = Fraction(1, 7)
-    event = Gaussian.of_tables(rho, relation, 5)
-    assert (event.step, event.changes) == (1, relation.marginal_l2_squared(5))
-    assert accounting.rho(event) <= rho
-    assert accounting.rho(Gaussian(event.sigma * (1 - 1e-12), 1, event.changes)) > rho
 
 
 class Copied(int):

@@ -184,7 +184,7 @@ def test_a_rule_that_was_read_from_rows_is_not_released(tmp_path, rule):
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     schema = Schema.loads(HEAD + SHOP + RULES)
-    made = us.release(shop(), schema, **{**ASK, "epsilon": 6})
+    made = us.release(shop(), schema, **{**ASK, "epsilon": 6}, rows=300)
     return made.save(tmp_path_factory.mktemp("shop") / "good")
 
 

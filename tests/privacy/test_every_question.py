@@ -30,7 +30,6 @@ from understudy.privacy.features import Box
 from understudy.privacy.gate import Gate
 from understudy.privacy.journal import Journal
 from understudy.privacy.losses import Logistic
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import descent
 from understudy.privacy.questions.best_models import Models
@@ -38,6 +37,7 @@ from understudy.privacy.questions.gradient import Groups
 from understudy.privacy.questions.moments import RandomFeatures, event_for
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
+from understudy.testing import SeededNoise
 from understudy.testing.distributions import fingerprint
 from understudy.testing.stand_ins import TinyCounts
 
@@ -74,15 +74,9 @@ REQUESTS = {
         questions.Critic(CLIQUES, RECORDS, 4.0),
     ),
     "Degrees": (Gaussian(2.0, changes=2), questions.Degrees((0, 1), np.zeros(2, np.int64))),
-    "LinearGradient": (
-        SampledGaussian(9.0, 5, 2),
-        descent.LinearGradient(Logistic(), WEIGHTS),
-    ),
+    "LinearGradient": (SampledGaussian(9.0, 5, 2), descent.LinearGradient(Logistic(), WEIGHTS)),
     "Marginals": (Gaussian(2.0, changes=2), questions.Marginals(CLIQUES)),
-    "Moments": (
-        event_for(FEATURES, RELATION, Fraction(1)),
-        questions.Moments(FEATURES),
-    ),
+    "Moments": (event_for(FEATURES, RELATION, Fraction(1)), questions.Moments(FEATURES)),
     "NetworkGradient": (
         SampledGroups((2.0,), 3),
         questions.NetworkGradient(NETWORK, Groups((0.5,))),
@@ -91,10 +85,7 @@ REQUESTS = {
     "PickedCells": (PICK, questions.PickedCells(CLIQUES, RECORDS, 4)),
     "PickedQueries": (PICK, questions.PickedQueries(CLASSES, (np.zeros((2, 2)),))),
     "RowCount": (Gaussian(2.0), questions.RowCount()),
-    "SteepestVertex": (
-        Selection(9.0, descent.UNIT),
-        descent.SteepestVertex(Logistic(), WEIGHTS),
-    ),
+    "SteepestVertex": (Selection(9.0, descent.UNIT), descent.SteepestVertex(Logistic(), WEIGHTS)),
     "TargetLevels": (Gaussian(9.0), descent.TargetLevels(Logistic())),
     "ThresholdedErrors": (
         Gaussian(2.0, changes=2),
@@ -113,10 +104,7 @@ REQUESTS = {
         Selection(9.0, 16, k=2),
         questions.WorstMarginals(CLIQUES, REFERENCES, (0.0, 0.0)),
     ),
-    "WorstQueryError": (
-        Laplace(9.0, 4),
-        questions.WorstQueryError(CLASSES, (SYNTHETIC[1],), 2),
-    ),
+    "WorstQueryError": (Laplace(9.0, 4), questions.WorstQueryError(CLASSES, (SYNTHETIC[1],), 2)),
 }
 LEARNED = {"LinearGradient", "SteepestVertex", "TargetLevels"}
 every_question = pytest.mark.parametrize("name", REQUESTS)

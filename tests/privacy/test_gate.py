@@ -24,7 +24,6 @@ from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, SampledGrou
 from understudy.privacy.gate import Gate, Need
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.mechanisms import added
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import (
     GRID,
     VARIATION_GRID,
@@ -38,6 +37,7 @@ from understudy.privacy.questions import (
 )
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
+from understudy.testing import SeededNoise
 from understudy.testing.exact import (
     ChoosingNoise,
     PrivacyViolation,

@@ -5,9 +5,7 @@ import pytest
 
 from understudy.errors import InputError, LedgerError
 from understudy.privacy.journal import Journal, _digest
-from understudy.privacy.questions import (
-    Marginals,
-)
+from understudy.privacy.questions import Marginals
 
 
 def test_questions_whose_digits_run_together_are_told_apart():

@@ -14,7 +14,6 @@ from understudy.errors import PrivacyError
 from understudy.privacy import accounting, objective
 from understudy.privacy.cost import Charge, Perturbation, Plan, event_from_json
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.objective import (
     MarginalFeatures,
     Precision,
@@ -26,7 +25,7 @@ from understudy.privacy.objective import (
 )
 from understudy.privacy.questions import Critic
 from understudy.privacy.relation import Relation
-from understudy.testing import StillNoise, StrictCharges, TinyCounts
+from understudy.testing import SeededNoise, StillNoise, StrictCharges, TinyCounts
 
 ONE = MarginalFeatures((1,), ((0,),))
 COARSE = Precision(lattice=512, grid=1024, gamma=1e-6)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.privacy.test_profile import mixture, responses
+from tests.thorough import slow
 from understudy.privacy import pairs
 
 
@@ -64,7 +65,8 @@ def test_bounded_range_dominates_every_pair_of_two_losses(epsilon):
 
 @pytest.mark.parametrize("way", ["remove", "add", "replace"])
 @pytest.mark.parametrize(
-    ("rate", "shift"), [(0.5, 1.0), (0.01, 0.25), (1e-4, 2.0), (0.9, 0.05), (0.25, 5.0)]
+    ("rate", "shift"),
+    [(0.5, 1.0), slow((0.01, 0.25)), (1e-4, 2.0), slow((0.9, 0.05)), slow((0.25, 5.0))],
 )
 def test_connected_dots_dominate_the_sampled_gaussian(rate, shift, way):
     losses = pairs.sampled(rate, shift, way, 2.0**-60)

@@ -8,9 +8,8 @@ import pytest
 from tests.privacy.test_accounting import REFUSED, tight_delta
 from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
-from understudy.privacy.cost import (
-    Selection,
-)
+from understudy.privacy.cost import Gaussian, Selection
+from understudy.privacy.relation import Relation
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.1", "1", "4", "20"])
@@ -49,3 +48,12 @@ def test_rho_for_without_delta_is_no_loophole():
     except REFUSED:
         return
     assert rho == 0
+
+
+@pytest.mark.parametrize("relation", list(Relation), ids=str)
+def test_noise_on_tables_is_the_least_that_costs_at_most_rho(relation):
+    rho = Fraction(1, 7)
+    event = planning.tables(rho, relation, 5)
+    assert (event.step, event.changes) == (1, relation.marginal_l2_squared(5))
+    assert accounting.rho(event) <= rho
+    assert accounting.rho(Gaussian(event.sigma * (1 - 1e-12), 1, event.changes)) > rho

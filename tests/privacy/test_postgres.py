@@ -50,14 +50,9 @@ from tests.privacy.ledger.test_reservation import (  # noqa: F401
 from tests.privacy.test_chain import (  # noqa: F401
     test_entries_form_a_chain_that_anyone_can_recompute,
 )
+from tests.thorough import examples
 from tests.tools.servers import house, postgres
-from understudy.errors import (
-    BudgetExhausted,
-    ChainBroken,
-    InputError,
-    LedgerError,
-    WorkError,
-)
+from understudy.errors import BudgetExhausted, ChainBroken, InputError, LedgerError, WorkError
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Laplace, Plan
 from understudy.privacy.ledger import Ledger
@@ -87,7 +82,7 @@ def sql(path, statement):
 
 @pytest.mark.forks
 def test_killed_processes_never_leave_a_draw_without_its_charge(path, tmp_path):
-    file.survive(path, tmp_path / "side.txt", kills=20, seed=1)
+    file.survive(path, tmp_path / "side.txt", kills=examples(8, 20), seed=1)
 
 
 @pytest.mark.forks

@@ -98,11 +98,7 @@ def lattice(data, rows, synthetic):
     return len(synthetic) * stacked(data) - rows * stacked(synthetic)
 
 
-CASES = [
-    (Relation.REPLACE, True),
-    (Relation.ADD_REMOVE, True),
-    (Relation.ADD_REMOVE, False),
-]
+CASES = [(Relation.REPLACE, True), (Relation.ADD_REMOVE, True), (Relation.ADD_REMOVE, False)]
 
 
 @pytest.mark.parametrize(("relation", "public"), CASES)

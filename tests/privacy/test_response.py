@@ -8,14 +8,14 @@ import pytest
 
 from understudy.errors import InputError
 from understudy.privacy.response import RandomisedResponse
-from understudy.testing import GivenNoise, StillNoise, enumerate_transcripts
+from understudy.testing import ChoosingNoise, StillNoise, enumerate_transcripts
 
 EPSILONS = (0.1, 1.0, math.log(3), 4.0)
 
 
 def law(response, truth):
     """P(answer), by playing both coins."""
-    found = enumerate_transcripts(lambda chooser: response.answer(truth, GivenNoise(chooser)))
+    found = enumerate_transcripts(lambda chooser: response.answer(truth, ChoosingNoise(chooser)))
     return {answer: math.exp(log) for answer, log in found.items()}
 
 

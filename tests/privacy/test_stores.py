@@ -6,20 +6,9 @@ from contextlib import closing
 
 import pytest
 
-from tests.privacy.ledger.test_ledger import (
-    PART,
-    reserve,
-    spend,
-)
-from tests.privacy.ledger.test_ledger_breaks import (
-    TWICE,
-    old_tables,
-)
-from understudy.errors import (
-    BudgetExhausted,
-    InputError,
-    LedgerError,
-)
+from tests.privacy.ledger.test_ledger import PART, reserve, spend
+from tests.privacy.ledger.test_ledger_breaks import TWICE, old_tables
+from understudy.errors import BudgetExhausted, InputError, LedgerError
 from understudy.privacy.budget import Budget
 from understudy.privacy.ledger import Ledger
 

@@ -127,12 +127,10 @@ CASES = {
 @pytest.mark.parametrize(
     ("kind", "relation"),
     [
-        ("selection", "add-remove"),
         ("selection", "replace"),
-        ("laplace", "replace"),
-        *map(
-            slow, [("laplace", "add-remove"), ("gaussian", "add-remove"), ("gaussian", "replace")]
-        ),
+        ("laplace", "add-remove"),
+        *map(slow, [("selection", "add-remove"), ("laplace", "replace")]),
+        *map(slow, [("gaussian", "add-remove"), ("gaussian", "replace")]),
     ],
 )
 def test_users_of_one_to_three_rows_have_what_the_account_says(kind, relation):
@@ -201,8 +199,8 @@ def test_plans_are_calibrated_for_groups(k):
     def build(rho):
         return Plan(
             (
-                Charge("t", Gaussian.within(rho * Fraction(9, 10), changes=4)),
-                Charge("c", Laplace.within(planning.laplace_epsilon(rho / 10))),
+                Charge("t", planning.gaussian(rho * Fraction(9, 10), changes=4)),
+                Charge("c", planning.laplace(rho / 10)),
             )
         )
 
@@ -258,7 +256,7 @@ def test_one_account_protects_one_kind_of_unit(tmp_path):
 def test_a_plan_is_checked_for_the_group(tmp_path):
     with Ledger(tmp_path / "l") as ledger:
         ledger.open_dataset("people", Budget.of(9, "1e-6"), unit="who", composition="basic")
-        event = Gaussian.within(planning.rho_for(Budget.of(1, "1e-7")))
+        event = planning.gaussian(planning.rho_for(Budget.of(1, "1e-7")))
         plan = Plan((Charge("t", event),))
         with pytest.raises(PrivacyError, match="the plan costs"):
             ledger.reserve(

@@ -12,7 +12,7 @@ import understudy as us
 from tests.queries.brute_force import holds, queries
 from understudy.errors import WorkloadError
 from understudy.privacy.products import Rule
-from understudy.queries import Family, Workload, classes, parse, resolve, separator
+from understudy.queries import Family, Workload, parse, resolve, separator
 from understudy.queries.classes import KINDS, MAX_PARITY
 from understudy.schema import Schema
 
@@ -137,10 +137,9 @@ def test_disjunctions_and_conjunctions_are_complements():
     assert {tuple(not x for x in t) for t in both[0]} == both[1]
 
 
-@pytest.mark.parametrize("kind", list(KINDS))
-def test_the_declared_separator_tells_all_records_apart(kind):
+def test_the_separator_tells_all_records_apart():
     shape = (2, 3, 1)
-    literals = separator([Family((0,), kind=kind)], shape)
+    literals = separator(shape)
     assert len(literals) == sum(shape)
     rows = list(zip(*records(shape), strict=True))
     for one, other in itertools.combinations(rows, 2):
@@ -148,17 +147,6 @@ def test_the_declared_separator_tells_all_records_apart(kind):
             (c.low <= one[c.column] <= c.high) != (c.low <= other[c.column] <= c.high)
             for c in literals
         )
-
-
-def test_a_class_without_a_separator_set_is_refused(monkeypatch):
-    bare = {**KINDS, "parities": replace(KINDS["parities"], separator=None)}
-    monkeypatch.setattr(classes, "KINDS", bare)
-    with pytest.raises(WorkloadError, match=r"'parities' declares no separator set.*use fem"):
-        separator([Family((0,), kind="parities")], (2, 3))
-    wanted = us.workload.parities(2)
-    with pytest.raises(WorkloadError, match="separator"):
-        us.prepare(SCHEMA, epsilon=1, workload=wanted, method="sepfem")
-    us.prepare(SCHEMA, epsilon=1, workload=wanted, method="fem")
 
 
 # -- writing it down -------------------------------------------------------------------------------

@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 
 from understudy.errors import WorkloadError
 from understudy.queries import Family
-from understudy.queries.workload import (
-    Every,
-    Workload,
-    _combination,
-    marginals,
-    parse,
-    resolve,
-)
+from understudy.queries.workload import Every, Workload, _combination, marginals, parse, resolve
 from understudy.schema import Category, Identifier, Integer, Number, Schema
 
 

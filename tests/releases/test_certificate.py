@@ -3,53 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from tests.thorough import slow
-from understudy.privacy import accounting
+from understudy.privacy import accounting, planning
 from understudy.privacy.cost import Charge, Gaussian, Plan
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import OpenDPNoise, SeededNoise
+from understudy.privacy.noise import OpenDPNoise
 from understudy.privacy.questions import RowCount
 from understudy.privacy.relation import Relation
-from understudy.privacy.sensitive import Sensitive
 from understudy.releases import certificate as c
+from understudy.testing import SeededNoise, StrictCharges, TinyCounts
 from understudy.wording import bound
-
-
-class Counts:
-    """A fixed two-column table."""
-
-    unit = None
-
-    def __init__(self, table):
-        self.table = np.asarray(table, dtype=np.int64)
-        self.shape = self.table.shape
-
-    def rows(self):
-        return Sensitive(int(self.table.sum()))
-
-    def marginals(self, cliques):
-        axes = range(self.table.ndim)
-        return Sensitive(
-            tuple(self.table.sum(axis=tuple(i for i in axes if i not in q)) for q in cliques)
-        )
-
-
-class Charges:
-    """Charges that are only counted."""
-
-    unit, private_noise = None, False
-
-    def __init__(self, plan, relation=Relation.ADD_REMOVE):
-        self.plan, self.relation = plan, relation
-
-    def charge(self, purpose, event=None):
-        return self.plan[purpose].event
-
 
 CLIQUES = [(0, 1), (0,), (1,)]
 TRUE = np.array([[20, 5, 3], [40, 22, 10]])
@@ -62,18 +31,28 @@ def rows_of(table):
     return [c.astype(np.uint8) for c in np.unravel_index(cells, table.shape)]
 
 
+def gate_of(plan, relation, noise, rows_public, times=1):
+    """A gate of the rows of `TRUE`, whose plan may be played so many times."""
+    rows = zip(*(column.tolist() for column in rows_of(TRUE)), strict=True)
+    often = Plan(tuple(replace(charge, times=times) for charge in plan))
+    return Gate(
+        TinyCounts(TRUE.shape, list(rows)),
+        StrictCharges(often, relation),
+        relation,
+        noise,
+        rows_public,
+    )
+
+
 def simulate(relation, rows_public, beta, variations, times=2000):
     """(certificates, true worst error, true TVs)."""
-    charges = [
-        c.worst_charge(Fraction(1, 2)),
-        Charge(c.ROWS, Gaussian.within(Fraction(1, 2))),
-    ]
+    charges = [c.worst_charge(Fraction(1, 2)), Charge(c.ROWS, planning.gaussian(Fraction(1, 2)))]
     if variations:
         charges.append(
             c.variation_charge(Fraction(1, 2), relation, len(CLIQUES), rows_public is not None)
         )
     plan = Plan(tuple(charges))
-    gate = Gate(Counts(TRUE), Charges(plan, relation), relation, SeededNoise(2), rows_public)
+    gate = gate_of(plan, relation, SeededNoise(2), rows_public, times)
     size = int(FIXED.sum())
     fixed = [np.asarray(FIXED), FIXED.sum(axis=1), FIXED.sum(axis=0)]
     n = int(TRUE.sum())
@@ -150,26 +129,14 @@ def test_the_charge_costs_what_was_set_aside():
 
 def test_perfect_rows_get_noise_and_margin_only():
     plan = Plan((c.worst_charge(Fraction(50)),))
-    gate = Gate(
-        Counts(TRUE),
-        Charges(plan, Relation.REPLACE),
-        Relation.REPLACE,
-        OpenDPNoise(),
-        int(TRUE.sum()),
-    )
+    gate = gate_of(plan, Relation.REPLACE, OpenDPNoise(), int(TRUE.sum()))
     certificate = c.certify(gate, plan, [(0, 1)], rows_of(TRUE), beta=0.05, rows_measured=None)
     assert certificate.bound < 0.01
 
 
 def test_the_bound_grows_with_the_workload():
     plan = Plan((c.worst_charge(Fraction(10**6)),))
-    gate = Gate(
-        Counts(TRUE),
-        Charges(plan, Relation.REPLACE),
-        Relation.REPLACE,
-        OpenDPNoise(),
-        int(TRUE.sum()),
-    )
+    gate = gate_of(plan, Relation.REPLACE, OpenDPNoise(), int(TRUE.sum()), times=2)
     rows = rows_of(FIXED)
     small = c.certify(gate, plan, [(1,)], rows, beta=0.05, rows_measured=None)
     large = c.certify(gate, plan, CLIQUES, rows, beta=0.05, rows_measured=None)

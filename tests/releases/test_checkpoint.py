@@ -9,12 +9,13 @@ import pytest
 import understudy as us
 from tests.thorough import some
 from understudy.errors import InputError, LedgerError, WorkError
-from understudy.game.methods import IndependentMethod, MaxEntMethod
+from understudy.game.methods.independent import IndependentMethod
+from understudy.game.methods.maxent import MaxEntMethod
 from understudy.privacy.gate import Gate
 from understudy.privacy.journal import Journal
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import Marginals, ThresholdedErrors, WorstError
+from understudy.testing import SeededNoise
 
 from .conftest import charges, people
 

@@ -123,10 +123,7 @@ BAD = {
     "no column": ({"match": {"sexx": {"F": 0.5}}}, "did you mean 'sex'"),
     "no value": ({"match": {"sex": {"X": 0.5}}}, "X"),
     "inside a cell": ({"match": {"age >= 65": 0.5}}, "falls inside a cell"),
-    "contradiction": (
-        {"match": {"age >= 50": 0.9, "age < 50": 0.9}},
-        "cannot hold together",
-    ),
+    "contradiction": ({"match": {"age >= 50": 0.9, "age < 50": 0.9}}, "cannot hold together"),
     "under a condition": ({"where": "age >= 50", "match": {"age < 20": 0.5}}, "no rows"),
     "unreadable": ({"match": ["sex"]}, "write COLUMN=VALUE:SHARE"),
 }

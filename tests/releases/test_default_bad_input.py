@@ -59,11 +59,7 @@ def charges_after(tmp_path, table, schema, *, match: str, **choices) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "sizes",
-    [(1, 3, 4), (1, 1, 1), (1, 5), (1,), (2, 2, 1, 2)],
-    ids=str,
-)
+@pytest.mark.parametrize("sizes", [(1, 3, 4), (1, 1, 1), (1, 5), (1,), (2, 2, 1, 2)], ids=str)
 @pytest.mark.parametrize("rows", [0, 3, 400])
 def test_columns_with_one_value_and_tables_with_few_rows(sizes, rows):
     schema = schema_of(*sizes)

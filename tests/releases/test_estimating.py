@@ -8,10 +8,11 @@ import pytest
 
 import understudy as us
 from tests.releases.conftest import TOML, people
+from tests.thorough import slow
 from understudy.errors import InputError
-from understudy.privacy.noise import SeededNoise
 from understudy.releases.certificate import ROWS
 from understudy.schema import Schema
+from understudy.testing import SeededNoise
 
 
 @pytest.fixture(scope="module")
@@ -124,9 +125,7 @@ def test_a_certificate_alone_covers_a_parity():
     assert rest >= 0.9 * made.certificate.bound  # one cell, most of it in what only three show
 
 
-@pytest.mark.parametrize(
-    "method", ["gaussian", "hdmm", "aim", "mst", pytest.param("gem", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("method", ["gaussian", "hdmm", "mst", slow("aim"), slow("gem")])
 def test_methods_that_keep_tables_have_estimates(method):
     """Intervals that miss with probability 1e-10 hold the table's share."""
     table = people(800)

@@ -14,12 +14,11 @@ from tests.tools.both import stranger
 from tests.tools.forge import Draft
 from understudy.constraints.rule import Rule
 from understudy.errors import InputError, SchemaError, SourceError
-from understudy.privacy import accounting
+from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Discovery, Plan, Zcdp
 from understudy.privacy.gate import Gate
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import Values
 from understudy.privacy.relation import Relation
 from understudy.releases import bundle, facts, prepare
@@ -28,6 +27,7 @@ from understudy.releases.verify import verify
 from understudy.schema import Category, Geography, Integer, Number, Polygons, Schema
 from understudy.source import read
 from understudy.source.values import Holders
+from understudy.testing import SeededNoise
 from understudy.testing.stand_ins import StillNoise, StrictCharges
 from understudy.units import Unit
 
@@ -333,7 +333,7 @@ def test_a_value_that_one_busy_person_holds_is_not_shown_but_for_delta():
             "ill": [True] * 3060,
         }
     )
-    event = Discovery.within(Fraction(1, 8), 1e-3, values=2)
+    event = planning.discovery(Fraction(1, 8), 1e-3, values=2)
     seen = []
     for head, unit in ((HEAD + PEOPLE, Unit("id", 2)), (HEAD, None)):
         held = Holders(read(rows), Schema.loads(head + COLUMNS))

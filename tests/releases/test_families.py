@@ -21,12 +21,12 @@ from understudy.constraints.rule import Rule
 from understudy.errors import BudgetExhausted, InputError, SourceError, VerificationError
 from understudy.privacy.budget import Budget
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.noise import SeededNoise
 from understudy.releases.bundle import digest, manifest_bytes
 from understudy.releases.families import FamilyRelease
 from understudy.releases.verify import _drawn
 from understudy.schema import Category, Identifier, Integer, Schema
 from understudy.schema.family import Family, FamilySchema
+from understudy.testing import SeededNoise
 
 ROOT = Path(__file__).parents[2]
 PARENTS = Schema((Identifier("hid", dtype="int64"), Category("region", ("N", "S"))))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 
 import pytest
 
@@ -11,7 +10,6 @@ import understudy as us
 from understudy.errors import InputError, WorkError
 from understudy.privacy.budget import Budget
 from understudy.privacy.ledger import Ledger
-from understudy.queries import classes
 
 from .test_default_bad_input import schema_of, table_of
 
@@ -38,15 +36,6 @@ def refused(tmp_path):
 def test_a_universe_that_does_not_fit(method, refused):
     said = refused(table_of(WIDE, 10), schema_of(*WIDE), method=method, workload="marginals:2")
     for part in (method, "8.4e+06 possible rows", "limit of 4e+06", "use method = auto"):
-        assert part in said
-
-
-def test_a_workload_without_a_separator_set(refused, monkeypatch):
-    bare = {**classes.KINDS, "parities": replace(classes.KINDS["parities"], separator=None)}
-    monkeypatch.setattr(classes, "KINDS", bare)
-    asked = {"method": "sepfem", "workload": us.workload.parities(2)}
-    said = refused(table_of((2, 3), 10), schema_of(2, 3), **asked)
-    for part in ("parities", "no separator set", "sepfem", "use fem"):
         assert part in said
 
 

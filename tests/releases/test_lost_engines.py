@@ -294,7 +294,7 @@ def cut_in_the_middle(after):
 @pytest.fixture
 def slow_people():
     """A table of a server that takes its time: a millisecond for every row."""
-    servers.create(people(300), "people")
+    servers.create(people(150), "people")
     with servers.executed(
         'CREATE VIEW "slow people" AS SELECT people.* FROM people '
         "WHERE pg_sleep(0.001 + 0 * people.age) IS NOT NULL"

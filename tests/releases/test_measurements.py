@@ -13,10 +13,10 @@ from tests.tools.corpus import forged
 from understudy.errors import BundleError
 from understudy.models import Measured
 from understudy.players.base import Cell, MeasuredCell, PickedQuery
-from understudy.privacy.noise import SeededNoise
 from understudy.releases import form
 from understudy.releases.bundle import _arrays_bytes
 from understudy.releases.measurements import NAME, Measurement, arrays, measurements, with_tables
+from understudy.testing import SeededNoise
 
 SHAPE = (4, 3, 2)
 NAMES = ("a", "b", "c")

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from understudy.constraints.rule import Rule
-from understudy.queries.families import EncodedFamilies
-from understudy.releases.members import breaking, in_order, views_of
+from understudy.queries.families import EncodedFamilies, views_of
+from understudy.releases.members import breaking, in_order
 from understudy.schema import Category, Date, Identifier, Integer, Schema
 from understudy.schema.family import Family, FamilySchema
 

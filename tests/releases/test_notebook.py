@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
-from understudy.privacy.noise import SeededNoise
 from understudy.progress import silent
 from understudy.releases.notebook import InCell, progress_here
 from understudy.schema import Category, Schema
+from understudy.testing import SeededNoise
 from understudy.wording import bound
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import understudy as us
 from understudy.models.measured import merge
-from understudy.privacy.noise import SeededNoise
+from understudy.testing import SeededNoise
 
 
 def release(table, schema, method, workload="marginals:2", **parameters):

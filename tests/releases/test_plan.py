@@ -17,8 +17,7 @@ SCHEMA = Schema(tuple(Category(f"c{i}", tuple(range(s))) for i, s in enumerate((
 
 
 @pytest.mark.parametrize(
-    ("of", "target"),
-    [("worst", 0.02), slow(("mean", 0.1)), slow(("mean", 0.02))],
+    ("of", "target"), [("worst", 0.02), slow(("mean", 0.1)), slow(("mean", 0.02))]
 )
 def test_the_least_epsilon_that_reaches_the_target(of, target):
     prepared = us.prepare(SCHEMA, target_error=target, target_of=of, rows=5000)

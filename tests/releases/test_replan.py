@@ -15,7 +15,7 @@ from tests.tools.corpus import forged, linked, rehashed, sealed, sha256
 from understudy.errors import VerificationError
 from understudy.game.methods import METHODS
 from understudy.game.methods.graph import GraphMethod
-from understudy.privacy.cost import Gaussian, Selection
+from understudy.privacy import planning
 from understudy.privacy.relation import Relation
 from understudy.queries import resolve
 from understudy.releases.plan import Blueprint, design_of
@@ -388,8 +388,8 @@ def test_aim_rounds_that_no_game_plays():
 
     def rounds(costs, sensitivity, changes=1):
         for cost in map(Fraction, costs):
-            yield Selection.within(cost / 10, sensitivity=sensitivity)
-            yield Gaussian.within(cost * 9 / 10, changes=changes)
+            yield planning.selection(cost / 10, sensitivity=sensitivity)
+            yield planning.gaussian(cost * 9 / 10, changes=changes)
 
     share, left = query.share, query.adaptive
     heaviest = 16 * max(query.candidates.values())

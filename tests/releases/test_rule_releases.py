@@ -14,12 +14,12 @@ import understudy as us
 from tests.tools.residents import CHILDREN, COLUMNS, MAPPING, PLACES
 from tests.tools.survey import BARE, RULED, survey
 from understudy.errors import SourceError
-from understudy.privacy.noise import SeededNoise
 from understudy.queries import counts
 from understudy.releases import bundle, facts
 from understudy.releases.verify import verify
 from understudy.schema import Schema
 from understudy.source import read
+from understudy.testing import SeededNoise
 
 SCHEMA = Schema.loads(f"{COLUMNS}\n[[rule]]\nsays = '''{CHILDREN}'''\n{MAPPING}")
 

@@ -17,10 +17,11 @@ from understudy.errors import BudgetExhausted, InputError, RelationError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.noise import OpenDPNoise, SeededNoise
+from understudy.privacy.noise import OpenDPNoise
 from understudy.privacy.relation import Relation
 from understudy.progress import Progress
 from understudy.schema import Schema
+from understudy.testing import SeededNoise
 
 from .conftest import people
 
@@ -35,8 +36,7 @@ def test_everything_that_was_asked_for_is_inside_the_epsilon(made):
 
 
 @pytest.mark.parametrize(
-    ("method", "neighbours"),
-    some(product(["independent", "mwem"], ["add-remove", "replace"]), 4),
+    ("method", "neighbours"), some(product(["independent", "mwem"], ["add-remove", "replace"]), 4)
 )
 def test_error_falls_with_epsilon(method, neighbours, table, schema):
     """A release that is all noise at ε = 0.01 and close at ε = 100."""

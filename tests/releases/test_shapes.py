@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
+from tests.thorough import some
 from tests.tools.both import stranger as verify_release
 from understudy.columns.ladder import ROUNDNESS, SHARES, first
 from understudy.privacy import accounting
@@ -20,7 +21,6 @@ from understudy.privacy.chain import Entry
 from understudy.privacy.cost import Gaussian, Zcdp
 from understudy.privacy.gate import Gate
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.relation import Relation
 from understudy.releases import bundle, facts, prepare
 from understudy.releases.outline import buys, history
@@ -29,6 +29,7 @@ from understudy.schema import Schema
 from understudy.source import read
 from understudy.testing import (
     PrivacyViolation,
+    SeededNoise,
     StrictCharges,
     check,
     discrete_gaussian_law,
@@ -92,10 +93,7 @@ def table(rows=3000):
 
 @pytest.mark.parametrize(
     ("head", "choices"),
-    [
-        (HEAD, {}),
-        (HEAD + PEOPLE, {"neighbours": "replace", "rows_public": 2500}),
-    ],
+    [(HEAD, {}), (HEAD + PEOPLE, {"neighbours": "replace", "rows_public": 2500})],
     ids=["rows", "people, replace"],
 )
 def test_shapes_are_found_and_the_whole_is_verified(tmp_path, head, choices):
@@ -331,7 +329,7 @@ class Opening:
         return law | {end: p for end, p in one.items() if not isinstance(end, int)}
 
 
-@pytest.mark.parametrize("relation", list(Relation), ids=str)
+@pytest.mark.parametrize("relation", some(Relation, 2), ids=str)
 def test_a_level_and_the_one_that_it_leads_to_keep_their_charges_output_by_output(relation):
     """Every output of an opened cell and its parts, on all neighbours of a universe of two values."""
     size = 2 if relation is Relation.REPLACE else 1

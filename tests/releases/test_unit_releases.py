@@ -8,13 +8,7 @@ import pytest
 
 import understudy as us
 from tests.tools import forge
-from understudy.errors import (
-    InputError,
-    PrivacyError,
-    RelationError,
-    SchemaError,
-    UnconfirmedError,
-)
+from understudy.errors import InputError, PrivacyError, RelationError, SchemaError, UnconfirmedError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
 from understudy.privacy.ledger import Ledger

@@ -6,7 +6,8 @@ import pytest
 
 import understudy as us
 from understudy.errors import InputError
-from understudy.game.methods import GEMMethod, IndependentMethod
+from understudy.game.methods.gem import GEMMethod
+from understudy.game.methods.independent import IndependentMethod
 from understudy.releases import Options
 from understudy.releases.warm import warmed
 

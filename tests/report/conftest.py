@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
-from understudy.privacy.noise import SeededNoise
 from understudy.releases.static_html import require_static
 from understudy.schema import Schema
+from understudy.testing import SeededNoise
 
 from ..releases.conftest import TOML, people
 

@@ -14,16 +14,7 @@ import yaml
 import understudy as us
 from understudy.errors import BundleError, InputError
 from understudy.report.exports import FILL_IN, FORMATS, About, describe
-from understudy.schema import (
-    Boolean,
-    Category,
-    Date,
-    Datetime,
-    Identifier,
-    Integer,
-    Number,
-    Schema,
-)
+from understudy.schema import Boolean, Category, Date, Datetime, Identifier, Integer, Number, Schema
 from understudy.schema.imports import import_sdv
 
 SCHEMA = Schema(

@@ -12,15 +12,7 @@ from hypothesis import strategies as st
 from tests.tools import servers
 from understudy.privacy.sensitive import reveal
 from understudy.queries.evaluate import counts
-from understudy.schema import (
-    Boolean,
-    Category,
-    Date,
-    Datetime,
-    Integer,
-    Number,
-    Schema,
-)
+from understudy.schema import Boolean, Category, Date, Datetime, Integer, Number, Schema
 from understudy.source import read
 
 EVIL = "'); DROP TABLE x; --"

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.thorough import examples
 from understudy.errors import SourceError
 from understudy.privacy.sensitive import reveal
 from understudy.schema import Category, Identifier, Integer, Schema
@@ -171,7 +172,7 @@ def test_no_family_of_a_flat_table_moves_anothers_counts(order):
     families = [list(f) for n in (1, 2, 3) for f in itertools.combinations(cells, n)]
     alone = [split([("1", *row) for row in f], schema) for f in families]
     rng = np.random.default_rng(1)
-    for _ in range(60):
+    for _ in range(examples(15, 60)):
         some = rng.integers(len(families), size=3)
         rows = [(str(k), *row) for k, i in zip((1, 2, 3), some, strict=True) for row in families[i]]
         mixed = [rows[i] for i in rng.permutation(len(rows))]

@@ -21,7 +21,7 @@ from understudy.privacy.sensitive import reveal
 from understudy.schema import Category, Identifier, Integer, Schema
 from understudy.source import read, read_table
 from understudy.source.base import Unreadable
-from understudy.source.files import Layout, read_layout
+from understudy.source.files import Layout, Ragged, ragged, read_layout
 
 SCHEMA = Schema((Integer("age", 0, 9, nullable=True), Category("sex", ("F", "M"), nullable=True)))
 ENGINES = pytest.mark.parametrize("engine", ["memory", "duckdb"])
@@ -349,3 +349,13 @@ def test_malformed_options(options, message, tmp_path):
 )
 def test_memory_limits_in_words(text, size):
     assert understudy.source._bytes(text) == size
+
+
+def test_ragged_rows_are_counted_for_whoever_may_see_them(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('a,b,c\n1,2,x\n3,4\n5,6,y,7\n8,9,"z\nz"\n')
+    found = ragged(read(path))
+    assert found == Ragged(2, 3, 2, 3)
+    assert "2 rows have another number of cells than the header, the first in line 3" in str(found)
+    path.write_text('a,b,c\n1,2,x\n\n8,9,"z\nz"\n')
+    assert ragged(read(path)) is None

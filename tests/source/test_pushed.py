@@ -20,21 +20,13 @@ from tests.source.engines import (
     same_counts,
     tables,
 )
+from tests.thorough import examples, some
 from tests.tools import servers
 from understudy.columns.roundness import Roundness
 from understudy.errors import SourceError
 from understudy.privacy.sensitive import reveal
 from understudy.queries.evaluate import counts
-from understudy.schema import (
-    Boolean,
-    Category,
-    Date,
-    Datetime,
-    Identifier,
-    Integer,
-    Number,
-    Schema,
-)
+from understudy.schema import Boolean, Category, Date, Datetime, Identifier, Integer, Number, Schema
 from understudy.source import read
 from understudy.source.pushed import JOINT_CELLS, engine_costs, unions
 from understudy.units import Unit
@@ -42,7 +34,7 @@ from understudy.units import Unit
 
 @pytest.mark.parametrize("engine", ENGINES)
 @given(table=tables)
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(4, 8), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_type_is_counted_as_in_memory(engine, table):
     same_counts(engine(table), table)
 
@@ -189,11 +181,7 @@ def test_cells_of_any_size(engine):
 
 
 UNITS = Schema(
-    (
-        Identifier("who"),
-        Integer("a", 0, 4),
-        Category("b", ("x", "y"), nullable=True),
-    ),
+    (Identifier("who"), Integer("a", 0, 4), Category("b", ("x", "y"), nullable=True)),
     null_values=("?",),
     unit=Unit("who", 3, "salt"),
 )
@@ -254,10 +242,7 @@ def test_a_unit_of_a_type_that_is_no_name(engine):
         engine(table).bind(UNITS)
 
 
-@given(
-    shape=st.lists(st.integers(1, 40), min_size=1, max_size=6),
-    data=st.data(),
-)
+@given(shape=st.lists(st.integers(1, 40), min_size=1, max_size=6), data=st.data())
 def test_unions_cover_every_clique_and_stay_small(shape, data):
     subset = st.sets(st.integers(0, len(shape) - 1), max_size=3).map(lambda s: tuple(sorted(s)))
     cliques = data.draw(st.lists(subset, max_size=8))
@@ -370,7 +355,7 @@ def test_moments_before_and_after_all_bounds():
         assert reveal(bound.marginals([(0,)]))[0].tolist() == [1, 0, 1, 0]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", some(ENGINES, 9))
 def test_a_release_is_the_same_wherever_the_rows_are(engine):
     """People of several rows, values, quantiles and shapes that are found, rules, the certificate."""
     import understudy as us

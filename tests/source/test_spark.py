@@ -11,13 +11,7 @@ import pytest
 from tests.source.engines import OPEN, same_counts
 from tests.tools import servers
 from understudy.privacy.sensitive import reveal
-from understudy.schema import (
-    Category,
-    Integer,
-    Number,
-    Schema,
-    UndeclaredShape,
-)
+from understudy.schema import Category, Integer, Number, Schema, UndeclaredShape
 from understudy.source import read
 
 
@@ -64,7 +58,7 @@ def test_no_row_reaches_the_driver_of_spark(plans):
 def test_no_row_reaches_the_driver_in_a_whole_release(plans):
     """With people of several rows, a column whose values are found, and the certificate."""
     import understudy as us
-    from understudy.privacy.noise import SeededNoise
+    from understudy.testing import SeededNoise
 
     rng = np.random.default_rng(8)
     table = pa.table(

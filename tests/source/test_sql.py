@@ -185,8 +185,7 @@ def test_credentials_that_are_wrong(caplog):
 
 
 @pytest.mark.parametrize(
-    "url",
-    ["postgresql://ann:12/hunter2@host/db", "postgresql://ann:hunter2@host:port/db"],
+    "url", ["postgresql://ann:12/hunter2@host/db", "postgresql://ann:hunter2@host:port/db"]
 )
 def test_addresses_that_cannot_be_read(url):
     with pytest.raises(InputError, match="cannot be read; write postgresql") as caught:

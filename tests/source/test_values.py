@@ -10,9 +10,7 @@ from tests.source.engines import ENGINES, OPEN
 from understudy.columns.unmodelled import Level
 from understudy.errors import SourceError
 from understudy.privacy.sensitive import reveal
-from understudy.schema import (
-    Schema,
-)
+from understudy.schema import Schema
 from understudy.source import read
 from understudy.source.values import Holders
 
@@ -38,7 +36,7 @@ def test_values_and_their_holders_are_counted_where_the_rows_are(engine, unit):
     assert len(found[0]) == (4 if unit else 5)
     level = Level(2, ((0, ("Bern", "OTHER")), (4, ("bern",))))
     found, expected = (
-        reveal(Holders(source, schema).holders("town", level))
+        reveal(Holders(source, schema).at(level).holders("town"))
         for source in (engine(table), read(table))
     )
     assert list(found[0]) == list(expected[0]) == [" B", "';", "Z\u00fc"]

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.source.test_families import FAMILIES, counted, schema_of, tables
+from tests.thorough import slow
 from tests.tools import servers
 from understudy.errors import SourceError
 from understudy.privacy.sensitive import reveal
@@ -146,8 +147,10 @@ def test_a_family_moves_its_own_counts_alone(engine, order):
             np.testing.assert_array_equal(table, sum(alone[i][at] for i in there))
 
 
-@pytest.mark.parametrize("order", [None, "when"])
-@pytest.mark.parametrize("form", ["parquet", "csv"])
+@pytest.mark.parametrize(
+    ("form", "order"),
+    [("parquet", "when"), ("csv", None), slow(("parquet", None)), slow(("csv", "when"))],
+)
 def test_files_are_counted_some_families_at_a_time(tmp_path, monkeypatch, form, order):
     parents, children = two_tables(np.random.default_rng(3))
     write = {"parquet": pq.write_table, "csv": pcsv.write_csv}[form]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from understudy.testing.checks import Check, ContractBroken, require, run_all
+from understudy.testing.checks import Check, ContractBroken, all_of, require
 
 
 def fails():
@@ -31,7 +31,7 @@ def test_whatever_goes_wrong_breaks_the_contract(run, said):
 def test_all_are_run_up_to_the_first_that_fails():
     done = []
     fine = Check("fine", lambda: done.append(1))
-    assert run_all([fine, fine]) == 2
+    assert all_of(lambda: iter([fine, fine]))() == 2
     with pytest.raises(ContractBroken):
-        run_all([fine, Check("promise", fails), fine])
+        all_of(lambda: iter([fine, Check("promise", fails), fine]))()
     assert len(done) == 3

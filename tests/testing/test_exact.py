@@ -380,8 +380,7 @@ def test_transcripts_refuse_laws_without_mass_and_endless_runs():
         enumerate_transcripts(lambda chooser: chooser.choose(np.log([0.5, 0.4])))
     with pytest.raises(InputError, match="more than 8"):
         enumerate_transcripts(
-            lambda chooser: [chooser.choose(np.log([0.5, 0.5])) for _ in range(4)] and None,
-            limit=8,
+            lambda chooser: [chooser.choose(np.log([0.5, 0.5])) for _ in range(4)] and None, limit=8
         )
 
 

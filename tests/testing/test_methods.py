@@ -8,18 +8,17 @@ import pytest
 
 from tests.thorough import examples, slow
 from understudy.errors import InputError
-from understudy.game.methods import (
-    METHODS,
-    DPGANMethod,
-    GEMMethod,
-    IndependentMethod,
-    MSTMethod,
-    MWEMMethod,
-    QueryGANMethod,
-)
-from understudy.players.data import MaximumEntropy
-from understudy.players.query import FixedMarginals
-from understudy.privacy.cost import Charge, Gaussian
+from understudy.game.methods import METHODS
+from understudy.game.methods.dpgan import DPGANMethod
+from understudy.game.methods.gem import GEMMethod
+from understudy.game.methods.independent import IndependentMethod
+from understudy.game.methods.mst import MSTMethod
+from understudy.game.methods.mwem import MWEMMethod
+from understudy.game.methods.querygan import QueryGANMethod
+from understudy.players.data.maxent import MaximumEntropy
+from understudy.players.query.fixed import FixedMarginals
+from understudy.privacy import planning
+from understudy.privacy.cost import Charge
 from understudy.testing import ContractBroken, check_method, method_checks
 
 OURS = {name: make() for name, make in METHODS.items()} | {
@@ -75,7 +74,7 @@ class ForgetsReplace(Good):
     """Plans replacement with the noise of add-remove: the gate does not cover it."""
 
     def charges(self, design, rho):
-        return (Charge(self.ONE_WAY, Gaussian.within(rho, changes=len(design.shape))),)
+        return (Charge(self.ONE_WAY, planning.gaussian(rho, changes=len(design.shape))),)
 
 
 class NamesTwice(Good):

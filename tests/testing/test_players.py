@@ -8,8 +8,11 @@ import pytest
 
 from understudy.models import Decomposable, Measured
 from understudy.players.base import DataPlayer, Kind
-from understudy.players.data import MaximumEntropy, MultiplicativeWeights
-from understudy.players.query import ExponentialMechanism, FixedMarginals, SpanningTree
+from understudy.players.data.maxent import MaximumEntropy
+from understudy.players.data.universe import MultiplicativeWeights
+from understudy.players.query.fixed import FixedMarginals
+from understudy.players.query.picking import ExponentialMechanism
+from understudy.players.query.tree import SpanningTree
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
 from understudy.privacy.questions import GRID, Marginals, RowCount
 from understudy.privacy.relation import Relation

@@ -10,8 +10,8 @@ from understudy.privacy.questions import RowCount
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import reveal
 from understudy.testing import (
+    ChoosingNoise,
     ContractBroken,
-    GivenNoise,
     RecordingNoise,
     StillNoise,
     StrictCharges,
@@ -46,7 +46,7 @@ def test_a_plan_is_not_passed():
     charges.charge("rows")
     with pytest.raises(BudgetExhausted, match="all 2 planned draws"):
         charges.charge("rows")
-    with pytest.raises(PrivacyError, match="an event goes with"):
+    with pytest.raises(PrivacyError, match="needs the event to draw"):
         charges.charge("allowance")
     charges.charge("allowance", Gaussian(2.0))
     with pytest.raises(BudgetExhausted, match="used up"):
@@ -67,7 +67,7 @@ def test_still_noise_adds_nothing_and_another_is_recorded():
 
 def test_given_noise_gives_what_was_given_and_no_more():
     def run(chooser):
-        gate = asked(GivenNoise(chooser, [np.array([7])]))
+        gate = asked(ChoosingNoise(chooser, [np.array([7])]))
         found = gate.ask("rows", RowCount())
         with pytest.raises(InputError, match="cannot be enumerated"):
             gate.ask("rows", RowCount())

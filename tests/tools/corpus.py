@@ -17,6 +17,7 @@ import math
 import os
 import pickle
 import random
+import shutil
 import unicodedata
 import zipfile
 from collections.abc import Callable, Iterator
@@ -62,7 +63,10 @@ def linked(good: Path, bad: Path) -> None:
     bad.mkdir(parents=True)
     for item in good.iterdir():
         if item.name != "release.json":
-            os.link(item, bad / item.name)
+            try:
+                os.link(item, bad / item.name)
+            except OSError:  # on another device
+                shutil.copy(item, bad / item.name)
     (bad / "release.json").write_bytes((good / "release.json").read_bytes())
 
 

@@ -744,7 +744,7 @@ FORGERIES = (
     Forgery("a measured table too many", _measured_twice, r"measure|table"),
     Forgery("tables of less noise", _measured_sharply, r"measure|table|sigma|noise"),
     Forgery("tables of noise that is off by a digit", _measured_nearly, r"measure|table|sigma|noise"),
-    Forgery("tables of columns in another order", _columns_turned, r"columns|order"),
+    Forgery("tables of columns in another order", _columns_turned, r"columns|order|its tables have"),
     Forgery("a workload of columns in another order", _workload_turned, r"columns|order"),
     Forgery("tables measured more often", _measured_often, r"measure|table|times"),
 )  # fmt: skip

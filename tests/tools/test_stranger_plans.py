@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import io
 import json
 from collections.abc import Callable, Iterator
@@ -22,8 +21,8 @@ from tools import verify_release as stranger
 from understudy import demo
 from understudy.game.methods import METHODS
 from understudy.players.data.maxent import Move
-from understudy.players.query import AdaptiveRounds
-from understudy.privacy.cost import Gaussian, Selection
+from understudy.players.query.aim import AdaptiveRounds
+from understudy.privacy import planning
 from understudy.releases import Prepared, prepare
 
 SCHEMA = us.Schema.loads(FEW)
@@ -118,6 +117,10 @@ def test_other_workloads(method: str, workload: str):
     assert case.problems(case.plan) == []
 
 
+def instead(plan: list[dict[str, Any]], at: int, slot: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*plan[:at], slot, *plan[at + 1 :]]
+
+
 def altered(plan: list[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Every integer of a plan made 1, one less or one more; every event, another; every slot, gone."""
     for at, slot in enumerate(plan):
@@ -126,14 +129,13 @@ def altered(plan: list[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, An
             if type(value) is not int:
                 continue
             for other in {1, value - 1, value + 1} - {value, 0}:
-                forged_plan = copy.deepcopy(plan)
-                (forged_plan[at]["event"] if where else forged_plan[at])[name] = other
-                yield f"{slot['purpose']}: {name} = {other}", forged_plan
+                changed = {where: {**slot[where], name: other}} if where else {name: other}
+                yield f"{slot['purpose']}: {name} = {other}", instead(plan, at, {**slot, **changed})
         cheap = {"kind": "zcdp", "rho": 1e-6}
-        yield f"{slot['purpose']} is cheap", [*plan[:at], {**slot, "event": cheap}, *plan[at + 1 :]]
+        yield f"{slot['purpose']} is cheap", instead(plan, at, {**slot, "event": cheap})
         yield f"{slot['purpose']} is gone", [*plan[:at], *plan[at + 1 :]]
         renamed = {**slot, "purpose": "something else"}
-        yield f"{slot['purpose']} is renamed", [*plan[:at], renamed, *plan[at + 1 :]]
+        yield f"{slot['purpose']} is renamed", instead(plan, at, renamed)
 
 
 def test_each_integer_of_a_plan_counts(case: Case):
@@ -142,11 +144,10 @@ def test_each_integer_of_a_plan_counts(case: Case):
 
 
 def test_a_scale_that_is_not_the_methods(case: Case):
-    for slot in case.plan:
+    for at, slot in enumerate(case.plan):
         for name in slot["event"].keys() & {"sigma", "scale", "rho", "jacobian", "output_scale"}:
-            louder = copy.deepcopy(case.plan)
-            louder[case.plan.index(slot)]["event"][name] *= 1.0001
-            assert case.problems(louder), (slot["purpose"], name)
+            louder = {**slot, "event": {**slot["event"], name: slot["event"][name] * 1.0001}}
+            assert case.problems(instead(case.plan, at, louder)), (slot["purpose"], name)
 
 
 # --- rounds against a zCDP filter ------------------------------------------------------------------
@@ -213,8 +214,8 @@ def test_two_rounds_worth_is_left_to_the_last_digit():
         moves, events = [], []
         while cost := query.next_share(moves)[0]:
             heaviest = 16 * max(query.candidates.values())
-            events.append(Selection.within(cost / 10, sensitivity=heaviest))
-            events.append(Gaussian.within(cost * 9 / 10, changes=1))
+            events.append(planning.selection(cost / 10, sensitivity=heaviest))
+            events.append(planning.gaussian(cost * 9 / 10, changes=1))
             moves.append(Move((0,), 1.0, 2, 1e9))  # so far that the next round costs the same
         played.add(len(moves))
         assert query.unlike(events, prepared.design.relation) is None, tenths

@@ -92,8 +92,7 @@ def require_least(found: float, delta: float, *ways: Callable[[Any], Any]) -> No
 
 
 @pytest.mark.parametrize(
-    ("exact", "delta", "many"),
-    [(3.123, 1e-14, 100_000), slow((5.055, 1e-12, 100_000))],
+    ("exact", "delta", "many"), [(3.123, 1e-14, 100_000), slow((5.055, 1e-12, 100_000))]
 )
 def test_a_learner_of_100_000_steps_that_takes_every_row(exact: float, delta: float, many: int):
     """An FFT without a tilt claims 2.932 and 4.985 here."""

@@ -16,12 +16,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from argon2 import PasswordHasher
 from pyarrow import csv
 
 import understudy as us
 from tests.web.hostile import kinds
 from understudy.schema import Category, Integer, Schema
-from understudy.web import job
+from understudy.web import job, people
 from understudy.web.app import create_app
 from understudy.web.confined import heard, tell
 from understudy.web.guard import Settings
@@ -33,16 +34,16 @@ with warnings.catch_warnings():  # it would rather have a client that is not pac
     warnings.simplefilter("ignore")
     from starlette.testclient import TestClient
 
+COSTLY = people._HASHER
+"""That of servers in processes of their own; here hashes are made by the hundred."""
+people._HASHER = PasswordHasher(time_cost=1, memory_cost=64)
+
 ROOT = Path(__file__).parents[2]
-FAST = {"method": "gaussian", "epsilon": "1", "variations": ""}
-"""Fields of a plan that is made at once."""
+FAST = {"method": "gaussian", "epsilon": "1", "variations": "", "sure": "yes"}
+"""Fields of a plan that is made at once, and of a release by it."""
 TOKEN = "the-token-of-this-test"
 SCHEMA = Schema(
-    (
-        Category("city", ("Aa", "Bb", "Cc")),
-        Integer("age", 0, 9),
-        Category("smoker", ("no", "yes")),
-    )
+    (Category("city", ("Aa", "Bb", "Cc")), Integer("age", 0, 9), Category("smoker", ("no", "yes")))
 )
 
 

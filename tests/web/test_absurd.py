@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.web.conftest import put_bundle, put_table
+from tests.web.conftest import FAST, put_bundle, put_table
 
 LONG = "x" * 400_000
 NUMBERS = ["1e99999999", "1e-99999999", "9" * 5_000, "1/0", "nan"]
@@ -42,12 +42,12 @@ def test_absurd_numbers_are_refused_in_a_line(desk, number):
         assert forecast.status_code == 422, name
         assert len(forecast.text) < 1_000
     for name in ("epsilon", "delta", "size", "rows"):
-        form = {"epsilon": "1", "method": "gaussian", name: number}
+        form = {**FAST, name: number}
         refused(desk, lambda form=form: desk.post("/tables/people/releases", **form))
     for name in ("epsilon", "delta", "rows_public"):
         form = {"epsilon": "1", name: number}
         refused(desk, lambda form=form: desk.post("/tables/new/budget", **form))
-    sample = "/releases/small/sample.csv"
+    sample = "/releases/small/sample"
     for name in ("rows", "key"):
         refused(desk, lambda name=name: desk.client.get(sample, params={name: number}))
     assert list((desk.folder / "jobs").iterdir()) == []
@@ -66,8 +66,7 @@ def test_absurd_questions_are_refused_in_a_line(desk, question):
 def test_no_page_echoes_what_is_absurdly_long(desk):
     for name in ("method", "workload", "delta"):
         text = refused(
-            desk,
-            lambda name=name: desk.post("/tables/people/releases", **{"epsilon": "1", name: LONG}),
+            desk, lambda name=name: desk.post("/tables/people/releases", **{**FAST, name: LONG})
         )
         assert text
     refused(desk, lambda: desk.post("/tables/new/budget", epsilon="1", neighbours=LONG))

@@ -5,7 +5,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.web.conftest import Page, TestClient, app_here, put_bundle, put_table
+from tests.web.conftest import FAST, Page, TestClient, app_here, put_bundle, put_table
 
 THERE = {"/tables": "people", "/releases": "small", "/jobs": "small-2", "/audits": "small-2"}
 PATIENCE = 300
@@ -27,7 +27,7 @@ def api(tmp_path_factory, bundle):
         page = Page(client, app.state.site.workspace.folder).enter()
         put_table(page)
         put_bundle(page, bundle)
-        page.post("/tables/people/releases", epsilon="1", method="gaussian", name="small")
+        page.post("/tables/people/releases", **FAST, name="small")
         cookies = "; ".join(f"{c.name}={c.value}" for c in client.cookies.jar)
         headers = {"cookie": cookies, "x-csrf-token": page.csrf("/releases"), "host": "testserver"}
         yield schemathesis.openapi.from_asgi("/openapi.json", app, headers=headers), headers

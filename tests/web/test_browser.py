@@ -16,16 +16,10 @@ from types import SimpleNamespace
 import pytest
 
 from tests.thorough import examples
-from tests.web.conftest import (
-    SCHEMA,
-    SLOW,
-    Server,
-    csv_bytes,
-    put_bundle,
-    small_table,
-)
+from tests.web.conftest import SCHEMA, SLOW, Server, csv_bytes, put_bundle, small_table
 from understudy.cli.app import main
 from understudy.privacy import Budget
+from understudy.testing import households as homes
 from understudy.web.jobs import STAGES
 from understudy.web.people import People, Role
 from understudy.web.workspace import Workspace
@@ -159,9 +153,13 @@ def test_the_whole_way_by_keyboard_on_a_phone(phone, tmp_path, capsys):
         # Review: the first question is open; one is answered by its button, one by other facts, a
         # fact of a column by itself, the rest at once.
         assert page.locator(".review details.column[open]").count() == 1
-        keys.to(page.get_by_label("No: every row is another person")).press("Space")
+        assert page.get_by_label("One person is").input_value() == ""  # one row, as drafted
         keys.to(page.get_by_role("button", name="Keep this answer")).press()
         page.get_by_text("leaves 2 decisions").wait_for()
+        keys.to(page.get_by_role("button", name="Take it back")).press()
+        page.get_by_text("leaves 3 decisions").wait_for()
+        keys.to(page.get_by_role("button", name="Keep this answer")).press()
+        page.get_by_text("One row is protected").wait_for()
         keys.to(page.get_by_text("Replace it by what is public").first).press()
         keys.to(page.get_by_label("all values").first).type("Aa, Bb, Cc")
         keys.to(page.get_by_role("button", name="Use these facts").first).press()
@@ -179,7 +177,7 @@ def test_the_whole_way_by_keyboard_on_a_phone(phone, tmp_path, capsys):
         page.wait_for_url("**/tables/people")
 
         keys.to(page.get_by_label("Total ε")).type("3").press()
-        page.get_by_text("is left of a lifetime budget of 3").wait_for()
+        page.get_by_text("left of 3").wait_for()
         picture(page, "06-table")
         keys.to(page.get_by_role("link", name="Plan a release")).press()
         page.wait_for_url("**/plan")
@@ -192,11 +190,15 @@ def test_the_whole_way_by_keyboard_on_a_phone(phone, tmp_path, capsys):
         assert page.get_by_label("ε, the privacy").input_value() == "0.7"
         assert slider.get_attribute("aria-valuetext") == "ε = 0.7"
         keys.press("ArrowRight")
+        keys.to(page.get_by_text("Other choices")).press()
         keys.to(page.get_by_label("Method")).type("gaussian")
         page.locator("[data-epsilon='1']").wait_for()
         page.get_by_text("Noise of one count").wait_for()
         assert "ε = 2" in page.locator("#forecast").inner_text()
         keys.to(page.get_by_label("Name of the release")).type("People")
+        page.get_by_role("button", name="Start the release").click()  # not before somebody says so
+        assert page.get_by_role("button", name="Start the release").is_visible()
+        keys.to(page.get_by_label("Spend this ε")).press("Space")
         keys.to(page.get_by_role("button", name="Start the release")).press()
 
         # Watch, and open what came out.
@@ -280,6 +282,7 @@ def test_a_server_that_goes_away_a_job_that_does_not_and_an_analyst(
         page.get_by_role("button", name="Log in").click()
         page.wait_for_url("**/tables")
         page.goto(f"{server.base}/tables/people/plan?method=gaussian&variations=")
+        page.get_by_label("Spend this ε").check()
         page.get_by_role("button", name="Start the release").click()
         page.locator("[data-stage=reading].now, [data-stage=playing].now").wait_for()
         picture(page, "20-running")
@@ -315,6 +318,7 @@ def test_a_server_that_goes_away_a_job_that_does_not_and_an_analyst(
         assert "for custodians" in ben.locator("main").inner_text()
         picture(ben, "23-analyst")
         assert ben.goto(f"{server.base}/releases/people").status == 200
+        ben.get_by_label("Condition").fill("age >= 5")  # a small release may propose none
         ben.get_by_role("button", name="Ask").click()
         ben.get_by_text(re.compile("certified with 95 % confidence")).wait_for()
         other.close()
@@ -344,4 +348,53 @@ def test_every_page_on_a_desk_in_the_dark(browser, tmp_path, bundle):
     finally:
         context.close()
         server.stop()
+        server.close()
+
+
+def test_two_tables_on_a_phone(phone, tmp_path):
+    made = homes.households(400, 3)
+    for name, table in (("households", made.households), ("persons", made.persons)):
+        (tmp_path / f"{name}.csv").write_bytes(csv_bytes(table))
+    server = Server(tmp_path / "desk").start()
+    page = phone
+    try:
+        page.goto(server.url)
+        page.goto(f"{server.base}/tables/new")
+        page.get_by_text("Two levels").click()
+        page.set_input_files("#file", tmp_path / "persons.csv")
+        page.set_input_files("#second", tmp_path / "households.csv")
+        picture(page, "20-two-files")
+        page.get_by_role("button", name="Upload").click()
+        page.wait_for_url("**/tables/households/schema*")
+        page.locator("#family > summary").click()
+        page.select_option("#siblings", "none")
+        picture(page, "21-two-tables-schema")
+        picture(page, "21-two-tables-schema", 1280)
+        page.get_by_role("button", name="Keep this").click()
+        page.get_by_text("State everything at once").click()
+        page.get_by_role("button", name="I have checked everything").click()
+        page.goto(f"{server.base}/tables/households")
+        page.fill("#epsilon", "3")
+        page.get_by_role("button", name="Declare this budget").click()
+        page.goto(f"{server.base}/tables/households/plan")
+        page.wait_for_selector("[data-epsilon]")
+        picture(page, "22-two-tables-plan")
+        picture(page, "22-two-tables-plan", 1280, "dark")
+        page.fill("#name", "homes")
+        page.get_by_label("Spend this ε").check()
+        page.get_by_role("button", name="Start the release").click()
+        page.get_by_role("link", name="Open the release").click()
+        page.fill("#s", "mean(persons.age) by households.tenure")
+        page.get_by_role("button", name="Estimate").click()
+        page.get_by_text("households.tenure = owned").wait_for()
+        picture(page, "23-two-tables-release")
+        picture(page, "23-two-tables-release", 1280)
+        with page.expect_download() as got:
+            page.get_by_role("link", name="Both tables as CSV").click()
+        assert zipfile.ZipFile(got.value.path()).namelist() == [
+            "homes/households.csv", "homes/persons.csv"
+        ]  # fmt: skip
+        page.goto(f"{server.base}/releases/homes/report")
+        picture(page, "24-two-tables-report")
+    finally:
         server.close()

@@ -53,7 +53,7 @@ def test_an_answer_is_never_more_than_data():
 def test_the_kernel_ends_it_where_nobody_else_does():
     """Its interpreter is held, so that it cannot notice that the server is gone."""
     _, there = confined._FORK.Pipe(duplex=False)
-    limits = Limits(GIGABYTE, 1)
+    limits = Limits(GIGABYTE, 1 - confined._SLACK)  # the alarm rings after a second
     process = confined._FORK.Process(
         target=confined._answer, args=(there, limits, hostile.burns, ("", 1, ""))
     )

@@ -8,11 +8,10 @@ from understudy.errors import (
     InputError,
     RelationError,
     SchemaError,
-    UnconfirmedError,
     UnderstudyError,
     WorkError,
 )
-from understudy.web.errors import Busy, Missing, Refused, TooLarge, headline_of, status_of
+from understudy.web.errors import Busy, Missing, NotReady, Refused, TooLarge, headline_of, status_of
 
 
 @pytest.mark.parametrize(
@@ -22,7 +21,7 @@ from understudy.web.errors import Busy, Missing, Refused, TooLarge, headline_of,
         (TooLarge, 413, "This is too large"),
         (Refused, 403, "This may not be done"),
         (BudgetExhausted, 409, "The budget does not allow this"),
-        (UnconfirmedError, 409, "Some facts are not confirmed yet"),
+        (NotReady, 409, "The schema is not ready for a release"),
         (RelationError, 409, "This does not work as given"),
         (BundleError, 422, "This release cannot be opened"),
         (SchemaError, 422, "This does not work as given"),

@@ -123,7 +123,7 @@ async def reading(client, seen, times):
         await asyncio.gather(*people)
 
 
-async def flood(server, imports, calm=2.0):
+async def flood(server, imports, calm=1.0):
     """Read for a while, and then while all of the imports are sent at once."""
     seen = Seen()
     async with custodian(server) as (client, token), custodian(server) as (reader, _):

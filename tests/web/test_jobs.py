@@ -164,7 +164,7 @@ def test_a_job_outlives_its_server(slow_desk):
     with TestClient(app) as client:
         again = Page(client, page.folder).enter()
         assert again.site.jobs.look(identity).active
-        assert "is at work" in again.client.get("/tables").text
+        assert "is running" in again.client.get("/tables").text
         again.post(f"/jobs/{identity}/cancel")
         until(again, identity, "cancelled")
         assert left(again, table) == 3

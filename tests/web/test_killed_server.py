@@ -8,7 +8,7 @@ import time
 import pytest
 
 import understudy as us
-from tests.web.conftest import SLOW, Page, Server, TestClient, app_here, put_table
+from tests.web.conftest import FAST, SLOW, Page, Server, TestClient, app_here, put_table
 from tests.web.live import answer, asks, fields
 from tests.web.test_patience import UPLOAD, begun, enter, half_kept
 
@@ -73,7 +73,7 @@ def test_a_server_killed_in_the_middle_of_a_job(desk, tmp_path, whole_machine):
     half = None
     try:
         client = Client(server)
-        form = {"method": "gaussian", "epsilon": "1", "variations": "", "name": "one"}
+        form = {**FAST, "name": "one"}
         assert client.post("/tables/people/releases", **form) == 303
         half = socket.create_connection(client.address)
         headers = [client.cookie, UPLOAD, "content-length: 4000000"]

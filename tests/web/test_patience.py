@@ -125,20 +125,33 @@ def test_strangers_make_room_before_somebody_who_is_logged_in(tmp_path, proxies)
 
 
 def test_a_whole_request_in_pieces_is_answered(served):
-    """Slow, and within the time."""
+    """Slow, and within the time; where a busy machine took longer than that, once more."""
     address, _ = served
-    with socket.create_connection(address) as connection:
-        for _ in range(2):  # the second on the same connection: its time begins anew
-            request = asks("/healthz")
-            connection.sendall(request[:9])
-            time.sleep(0.2)
-            connection.sendall(request[9:])
-            connection.settimeout(60)
-            told = b""
-            while b"true}" not in told:
-                told += connection.recv(65536)
-            assert told.startswith(b"HTTP/1.1 200")
+    for _ in range(10):
+        with socket.create_connection(address) as connection:
+            in_time = in_pieces(connection)
+            if not in_time:
+                continue
             time.sleep(1.5 * IMPATIENT.headers)  # between requests there is more time
+            if in_pieces(connection):  # on the same connection: its time begins anew
+                return
+    pytest.fail("the machine is too busy for this test")
+
+
+def in_pieces(connection):
+    """Whether the pieces were sent within half of the time; then they are answered."""
+    request, began = asks("/healthz"), time.monotonic()
+    connection.settimeout(60)
+    connection.sendall(request[:9])
+    time.sleep(0.2)
+    connection.sendall(request[9:])
+    if time.monotonic() - began > IMPATIENT.headers / 2:
+        return False
+    told = b""
+    while b"true}" not in told:
+        told += connection.recv(65536)
+    assert told.startswith(b"HTTP/1.1 200")
+    return True
 
 
 def test_an_upload_that_trickles_is_cut_off_and_leaves_nothing(served):
@@ -192,14 +205,11 @@ def test_a_stranger_who_trickles_a_form_is_cut_off(served):
 def test_a_client_that_does_not_read_is_cut_off(tmp_path, bundle):
     app = app_here(tmp_path / "desk")
     put_bundle(Page(None, tmp_path / "desk"), bundle)
-    with (
-        listening(app, replace(IMPATIENT, rate=1e6)) as address,
-        socket.socket() as connection,
-    ):
+    with listening(app, replace(IMPATIENT, rate=1e6)) as address, socket.socket() as connection:
         cookie, _ = enter(address)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.connect(address)
-        connection.sendall(asks("/releases/small/sample.csv?rows=10000000", headers=[cookie]))
+        connection.sendall(asks("/releases/small/sample?rows=10000000", headers=[cookie]))
         time.sleep(0.5)
         eventually(lambda: _hung_up(connection))
 
@@ -238,6 +248,20 @@ def test_too_much_is_refused_when_it_is_known_and_not_stored(served):
         assert sum(sent) < 50_000_000
     eventually(lambda: not half_kept(folder))
     assert not list((folder / "tables").iterdir())
+
+
+@pytest.mark.parametrize("close", [[], ["connection: close"]])
+def test_an_answer_before_the_body_is_read_reaches_a_client_that_goes_on_sending(tmp_path, close):
+    """More than the system's buffers hold; a connection reset would lose the answer."""
+    body = b"y" * 30_000_000
+    with (
+        listening(app_here(tmp_path / "desk"), replace(IMPATIENT, linger=60.0)) as address,
+        socket.create_connection(address) as connection,
+    ):
+        headers = [UPLOAD, f"content-length: {len(body)}", *close]
+        connection.sendall(asks("/tables", "POST", headers, body))
+        connection.shutdown(socket.SHUT_WR)
+        assert everything(connection).startswith(b"HTTP/1.1 401")
 
 
 def test_a_form_that_ends_in_the_middle_of_its_file_is_refused(served):

@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 import pytest
 
-from tests.web.conftest import Page, TestClient, app_here
+from tests.web.conftest import COSTLY, Page, TestClient, app_here
 from understudy.errors import InputError
 from understudy.web import people as room
 from understudy.web.people import People, Role, Throttle, TooManyTries
@@ -30,13 +30,14 @@ def test_the_token_makes_a_custodian_and_no_other_does(people):
     assert People(people._users_file.parent, None).by_token("") is None
 
 
-def test_passwords_are_kept_as_salted_hashes(people):
+def test_passwords_are_kept_as_salted_hashes(people, monkeypatch):
+    monkeypatch.setattr(room, "_HASHER", COSTLY)
     people.add("ana", WORD, Role.CUSTODIAN)
     people.add("ben", WORD, Role.ANALYST)
     kept = json.loads(people._users_file.read_text())
     assert WORD not in json.dumps(kept)
     assert kept["ana"]["password"] != kept["ben"]["password"]
-    assert kept["ana"]["password"].startswith("$argon2id$")
+    assert kept["ana"]["password"].startswith("$argon2id$v=19$m=65536,t=3,p=4$")
     assert people._users_file.stat().st_mode & 0o077 == 0
     assert people.by_password("ana", WORD).role is Role.CUSTODIAN
     assert people.by_password("ben", WORD).role is Role.ANALYST

@@ -36,8 +36,8 @@ DECIDED = {
     "GET /releases/{identity}/estimate": A,
     "GET /releases/{identity}/files/{name}": A,
     "GET /releases/{identity}/report": A,
-    "GET /releases/{identity}/rows.csv": A,
-    "GET /releases/{identity}/sample.csv": A,
+    "GET /releases/{identity}/rows": A,
+    "GET /releases/{identity}/sample": A,
     "GET /releases/{identity}/verify": A,
     "GET /audits": C,
     "GET /audits/{identity}": C,
@@ -68,7 +68,9 @@ DECIDED = {
     "POST /tables/{identity}/schema/columns/{at}": C,
     "POST /tables/{identity}/schema/confirm": C,
     "POST /tables/{identity}/schema/decisions": C,
+    "POST /tables/{identity}/schema/family": C,
     "POST /tables/{identity}/schema/text": C,
+    "POST /tables/{identity}/schema/undo": C,
     "POST /tables/{identity}/schema/unit": C,
 }
 """Written down by hand: what is not here is not decided, and what is no route is not needed."""

@@ -25,7 +25,9 @@ def test_epsilons_have_no_needless_digits(value, shown):
 
 def test_messages_are_escaped_sentences_with_code_in_backticks():
     said = str(site._prose("give `a < b`, not <b>"))
-    assert said == "Give <code>a &lt; b</code>, not &lt;b&gt;"
+    assert said == "Give <code>a &lt; b</code>, not &lt;b&gt;."
+    for name in ("empty.csv is empty", "epsilon = 0 must be above 0", "diag_1 is left out"):
+        assert site._prose(name) == f"{name}."
 
 
 def test_a_table_has_an_account_once_its_budget_is_declared(custodian):

@@ -72,7 +72,7 @@ def test_what_is_wrong_and_what_to_do(custodian, name, data, what, remedy):
     assert not list((custodian.folder / "incoming").iterdir())
 
 
-def test_no_file_no_form_and_two_files(custodian):
+def test_no_file_no_form_and_too_many_files(custodian):
     nothing = custodian.upload("", b"")
     assert (nothing.status_code, "no file was chosen" in custodian.told(nothing).lower()) == (
         422,
@@ -83,9 +83,12 @@ def test_no_file_no_form_and_two_files(custodian):
     assert custodian.client.post("/tables", content=b"a", headers=headers).status_code == 422
     headers["content-type"] = "multipart/form-data; boundary=x"
     assert custodian.client.post("/tables", content=b"garbage", headers=headers).status_code == 422
-    two = [("file", ("a.csv", b"a\nx\n")), ("file", ("b.csv", b"a\nx\n"))]
-    both = custodian.client.post("/tables", data={"csrf": token}, files=two)
-    assert "one file at a time" in custodian.told(both).lower()
+    files = [("file", (f"{name}.csv", b"a\nx\n")) for name in "abc"]
+    three = custodian.client.post("/tables", data={"csrf": token}, files=files)
+    assert "at most 2 files at a time" in custodian.told(three).lower()
+    zips = [("file", (f"{name}.zip", b"")) for name in "ab"]
+    two = custodian.client.post("/import", data={"csrf": token}, files=zips)
+    assert "one file at a time" in custodian.told(two).lower()
 
 
 class Counting:
@@ -201,7 +204,7 @@ def test_damaged_files_get_a_reason(custodian):
     assert refused >= 5
 
 
-def dies(path, shown):
+def dies(files, split):
     os._exit(3)
 
 
@@ -213,11 +216,11 @@ def test_a_file_that_kills_its_reader_does_not_kill_the_page(tmp_path, monkeypat
         path = tmp_path / "rows.csv"
         path.write_bytes(csv_bytes(small_table(20)))
         try:
-            monkeypatch.setattr(room, "draft_file", dies)
+            monkeypatch.setattr(room, "draft_files", dies)
             with pytest.raises(SourceError, match="brought its reader down"):
-                await workers.draft(path, "x.csv")
+                await workers.draft([(path, "x.csv")])
             monkeypatch.undo()
-            return await workers.draft(path, "x.csv")
+            return await workers.draft([(path, "x.csv")])
         finally:
             workers.close()
 

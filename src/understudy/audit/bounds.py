@@ -23,6 +23,7 @@ from scipy import special
 from understudy.errors import InputError
 
 __all__ = [
+    "check_risk",
     "credible_lower_bound",
     "gaussian_lower_bound",
     "largest_many_runs_bound",
@@ -87,8 +88,7 @@ def credible_lower_bound(
     ε = max(ln((1 − δ − FNR)/FPR), ln((1 − δ − FPR)/FNR)) (Zanella-Béguelin et al. 2023). The law
     of ε is integrated over quantiles of FPR rather than drawn, so the answer takes no seed.
     """
-    _check_counts(hits, with_canary, alarms, without_canary)
-    _check_risk(delta, beta)
+    _check(hits, with_canary, alarms, without_canary, delta, beta)
     misses, silent = with_canary - hits, without_canary - alarms
     at = (np.arange(_QUADRATURE) + 0.5) / _QUADRATURE
     fpr = special.betaincinv(0.5 + alarms, 0.5 + silent, at)
@@ -121,13 +121,9 @@ def one_run_lower_bound(
     `guesses` must be fixed in advance.
     """
     _whole(canaries, "canaries", 1)
-    _whole(guesses, "guesses", 0)
-    _whole(correct, "correct", 0)
-    if guesses > canaries:
-        raise InputError(f"guesses = {guesses} must be at most the canaries, {canaries}")
-    if correct > guesses:
-        raise InputError(f"correct = {correct} must be at most the guesses, {guesses}")
-    _check_risk(delta, beta)
+    _among(guesses, "guesses", canaries, "canaries")
+    _among(correct, "correct", guesses, "guesses")
+    check_risk(delta, beta)
     if guesses == 0:
         return 0.0
     fewer = np.arange(1, correct + 1)  # beyond v steps f is 1 and only the divisor grows
@@ -177,8 +173,7 @@ def rate_above(successes: int, trials: int, beta: float) -> float:
 def _rates(
     hits: int, with_canary: int, alarms: int, without_canary: int, delta: float, beta: float
 ) -> tuple[float, float]:
-    _check_counts(hits, with_canary, alarms, without_canary)
-    _check_risk(delta, beta)
+    _check(hits, with_canary, alarms, without_canary, delta, beta)
     return rate_below(hits, with_canary, beta / 2), rate_above(alarms, without_canary, beta / 2)
 
 
@@ -211,18 +206,18 @@ def _largest(holds: Callable[[float], bool]) -> float:
     return low
 
 
-def _check_counts(hits: int, with_canary: int, alarms: int, without_canary: int) -> None:
+def _check(
+    hits: int, with_canary: int, alarms: int, without_canary: int, delta: float, beta: float
+) -> None:
     _whole(with_canary, "with_canary", 1)
     _whole(without_canary, "without_canary", 1)
-    _whole(hits, "hits", 0)
-    _whole(alarms, "alarms", 0)
-    if hits > with_canary:
-        raise InputError(f"hits = {hits} must be at most with_canary = {with_canary}")
-    if alarms > without_canary:
-        raise InputError(f"alarms = {alarms} must be at most without_canary = {without_canary}")
+    _among(hits, "hits", with_canary, "with_canary")
+    _among(alarms, "alarms", without_canary, "without_canary")
+    check_risk(delta, beta)
 
 
-def _check_risk(delta: float, beta: float) -> None:
+def check_risk(delta: float, beta: float) -> None:
+    """Refuse a δ that is no chance, and a β that leaves no confidence."""
     if not 0 <= delta < 1:
         raise InputError(f"delta = {delta} must be at least 0 and below 1")
     if not 0 < beta <= 0.5:
@@ -232,3 +227,9 @@ def _check_risk(delta: float, beta: float) -> None:
 def _whole(value: int, name: str, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise InputError(f"{name} = {value!r} must be a whole number, at least {least}")
+
+
+def _among(value: int, name: str, most: int, of: str) -> None:
+    _whole(value, name, 0)
+    if value > most:
+        raise InputError(f"{name} = {value} must be at most {of} = {most}")

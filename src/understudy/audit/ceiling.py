@@ -8,10 +8,9 @@ TPR ≤ e^ε·FPR + δ and its mirror image 1 − FPR ≤ e^ε·(1 − TPR) + δ
 from __future__ import annotations
 
 import math
-from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from understudy.errors import InputError
 
@@ -30,20 +29,13 @@ def advantage(epsilon: float, delta: float) -> float:
     return 2 * accuracy(epsilon, delta) - 1
 
 
-@overload
-def tpr(fpr: float, epsilon: float, delta: float) -> float: ...
-@overload
-def tpr(fpr: NDArray[np.float64], epsilon: float, delta: float) -> NDArray[np.float64]: ...
-def tpr(
-    fpr: float | NDArray[np.float64], epsilon: float, delta: float
-) -> float | NDArray[np.float64]:
+def tpr(fpr: ArrayLike, epsilon: float, delta: float) -> NDArray[np.float64]:
     """The largest TPR at a given FPR: min(1, e^ε·FPR + δ, 1 − e^−ε·(1 − FPR − δ))."""
     _check(epsilon, delta)
     at = np.asarray(fpr, dtype=float)
     rising = math.exp(min(epsilon, 700.0)) * at + delta
     flat = 1 - math.exp(-epsilon) * (1 - at - delta)
-    found = np.minimum(1.0, np.minimum(rising, flat))
-    return float(found) if np.ndim(fpr) == 0 else found
+    return np.minimum(1.0, np.minimum(rising, flat))
 
 
 def posterior(prior: float, epsilon: float) -> tuple[float, float]:

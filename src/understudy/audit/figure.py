@@ -45,7 +45,7 @@ def draw(audit: Audit, folder: Path) -> list[Path]:
 def _headline(audit: Audit) -> str:
     claim, found = audit.verdict.claim, audit.verdict
     if claim.epsilon is None:
-        return f"Attacks on the {audit.of.what} show ε ≥ {found.bound:.3g}"
+        return f"Attacks on the {audit.what} show ε ≥ {found.bound:.3g}"
     if audit.refuted:
         return f"Refuted: ε = {claim.epsilon:g} was claimed, ε ≥ {found.bound:.3g} is shown"
     return f"Not refuted: ε = {claim.epsilon:g} is claimed, ε ≥ {found.bound:.3g} is shown"

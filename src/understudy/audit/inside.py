@@ -52,7 +52,7 @@ _LAST: Mapping[str, Curve] = {
 
 def has_inside(model: Any) -> bool:
     """Whether `white_box` can look."""
-    model = _last(model)
+    model, _ = _opened(model)
     return hasattr(model, "internals") or _is_network(model) or _is_linear(model)
 
 
@@ -69,7 +69,8 @@ def white_box(model: Any, rows: Floats, outputs: Floats, targets: NDArray[Any]) 
         outside = np.column_stack([outputs, squared_loss(outputs, targets)])
     else:
         outside = black_box(outputs, targets)
-    rows, model = _before_last(model, rows), _last(model)
+    model, before = _opened(model)
+    rows = rows if before is None else np.asarray(before.transform(rows))
     if hasattr(model, "internals"):
         inside = np.asarray(model.internals(rows, targets), dtype=float)
     elif _is_network(model):
@@ -90,16 +91,11 @@ def white_box(model: Any, rows: Floats, outputs: Floats, targets: NDArray[Any]) 
     return np.column_stack([outside, inside])
 
 
-def _last(model: Any) -> Any:
+def _opened(model: Any) -> tuple[Any, Any]:
+    """A model, and what transforms its rows; None where nothing does."""
     from sklearn.pipeline import Pipeline
 
-    return model[-1] if isinstance(model, Pipeline) else model
-
-
-def _before_last(model: Any, rows: Floats) -> Floats:
-    from sklearn.pipeline import Pipeline
-
-    return np.asarray(model[:-1].transform(rows)) if isinstance(model, Pipeline) else rows
+    return (model[-1], model[:-1]) if isinstance(model, Pipeline) else (model, None)
 
 
 def _is_network(model: Any) -> bool:

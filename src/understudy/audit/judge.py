@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from understudy import files
 from understudy._version import __version__
 from understudy.audit import bounds, ceiling
 from understudy.audit.roc import Interval, Roc, mean_interval, rank_rule, roc
+from understudy.audit.runs import Progress, Runs, Task, collect
 from understudy.errors import InputError, require_extra
 
 __all__ = [
@@ -34,16 +35,16 @@ __all__ = [
     "LIMITS",
     "Attack",
     "Audit",
-    "Audited",
     "Claim",
+    "Design",
     "Parts",
     "Verdict",
-    "audited",
+    "audit",
+    "judged",
     "largest_bound",
     "measure",
     "oriented",
     "require_power",
-    "single_scores",
     "verdict",
 ]
 
@@ -76,10 +77,7 @@ class Claim:
                 f"epsilon = {self.epsilon}: a claim is above 0 and finite; ε = 0 would mean an "
                 f"output that does not depend on the rows at all, and no ε means no claim"
             )
-        if not 0 <= self.delta < 1:
-            raise InputError(f"delta = {self.delta} must be at least 0 and below 1")
-        if not 0 < self.beta <= 0.5:
-            raise InputError(f"beta = {self.beta} must be above 0 and at most 0.5; 0.05 is usual")
+        bounds.check_risk(self.delta, self.beta)
 
     @property
     def risk(self) -> dict[str, Any]:
@@ -107,6 +105,7 @@ class Parts:
         second = first + max(1, runs // 6)
         return cls(slice(0, first), slice(first, second), slice(second, runs))
 
+    @property
     def judged(self) -> int:
         """The number of runs that count."""
         return self.judge.stop - self.judge.start
@@ -176,13 +175,10 @@ class Verdict:
 
 def largest_bound(runs: int, canaries: int, claim: Claim) -> float:
     """The largest ε that an audit of this size can show."""
-    judged = Parts.of(runs).judged()
+    judged = Parts.of(runs).judged
     if canaries == 1:
-        with_ = max(1, judged // 2)
-        without = max(1, judged - judged // 2)
-        return bounds.largest_many_runs_bound(
-            with_canary=with_, without_canary=without, **claim.risk
-        )
+        halves = {"with_canary": judged // 2, "without_canary": judged - judged // 2}
+        return bounds.largest_many_runs_bound(**halves, **claim.risk)
     coins = judged * canaries
     return bounds.largest_one_run_bound(canaries=coins, guesses=coins, **claim.risk)
 
@@ -197,8 +193,6 @@ def require_power(runs: int, canaries: int, claim: Claim) -> None:
     require_extra("an audit", "learn")
     if claim.epsilon is None:
         return
-    if runs < _LEAST_RUNS:
-        Parts.of(runs)
     found = largest_bound(runs, canaries, claim)
     if found > claim.epsilon:
         return
@@ -233,9 +227,9 @@ def measure(name: str, scores: Floats, inside: Bools, rng: np.random.Generator) 
     """The curve over all judged coins, and the rank rule's accuracy run by run."""
     mixed = [k for k in range(len(inside)) if inside[k].any() and not inside[k].all()]
     if mixed:
-        right = [rank_rule(scores[k], inside[k], rng).accuracy for k in mixed]
+        right = [rank_rule(scores[k], inside[k], rng) for k in mixed]
     else:  # one canary: a run has a member or another, so runs are ranked, all at once
-        right = [rank_rule(np.ravel(scores), np.ravel(inside), rng).accuracy]
+        right = [rank_rule(np.ravel(scores), np.ravel(inside), rng)]
     return Attack(name, roc(scores, inside), mean_interval(right))
 
 
@@ -319,7 +313,7 @@ def _one_run(
     evidence = {"canaries": coins, "guesses": ups + downs, "correct": correct}
     return Verdict(
         claim,
-        f"one run, {inside.shape[1]} canaries in each of {parts.judged()} runs",
+        f"one run, {inside.shape[1]} canaries in each of {parts.judged} runs",
         name,
         evidence,
         bounds.one_run_lower_bound(**evidence, **claim.risk),
@@ -336,22 +330,13 @@ def _expected(seen: int, of: int, among: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Audited:
-    """What was audited."""
+class Audit:
+    """Attacks on the judged runs, and the verdict on the claim."""
 
     what: str
     design: Mapping[str, Any]
     rows_used: str
     """Which rows the audit ran on, in words."""
-    key: int
-    """Of the coins."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Audit:
-    """Attacks on the judged runs, and the verdict on the claim."""
-
-    of: Audited
     runs: int
     canaries: int
     attacks: tuple[Attack, ...]
@@ -366,7 +351,7 @@ class Audit:
         """Everything but the curves' points, which the figure has."""
         claim, found = self.verdict.claim, self.verdict
         return {
-            "what": f"understudy audit {self.of.what}",
+            "what": f"understudy audit {self.what}",
             "understudy": __version__,
             "words": found.words,
             "limits": LIMITS,
@@ -386,11 +371,11 @@ class Audit:
                 "accuracy": ceiling.accuracy(claim.epsilon, claim.delta),
                 "advantage": ceiling.advantage(claim.epsilon, claim.delta),
             },
-            "rows_used": self.of.rows_used,
+            "rows_used": self.rows_used,
             "runs": self.runs,
             "canaries": self.canaries,
             "attacks": [_attack(each) for each in self.attacks],
-            "design": dict(self.of.design),
+            "design": dict(self.design),
         }
 
     def save(self, path: Path) -> Path:
@@ -416,18 +401,66 @@ def _attack(found: Attack) -> dict[str, Any]:
     }
 
 
-def single_scores(found: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
-    """Of all that runs keep, the scores of attacks that learn nothing."""
-    return {name.removeprefix("score "): found[name] for name in found if name.startswith("score ")}
+class Design(Task, Protocol):
+    """Shadow runs with canaries. A run keeps who was `inside`, `score …` of attacks that learn
+    nothing, and what the others learn from."""
+
+    @property
+    def what(self) -> str:
+        """What is audited, in a word."""
+        ...
+
+    @property
+    def key(self) -> int:
+        """Of the coins; public."""
+        ...
+
+    @property
+    def canaries(self) -> Sized:
+        """Each in or out by a coin."""
+        ...
+
+    def attacks(self, found: Mapping[str, NDArray[Any]], parts: Parts) -> dict[str, Floats]:
+        """Scores, runs × canaries, of attacks that learn, on the fitting runs."""
+        ...
 
 
-def audited(of: Audited, scores: Mapping[str, Floats], inside: Bools, claim: Claim) -> Audit:
-    """Judge the claim by the scores of every attack, runs × canaries."""
-    parts = Parts.of(len(inside))
-    attacks = oriented(scores, inside, parts)
-    rng = np.random.default_rng([of.key, 1 << 34])
+def audit(
+    design: Design,
+    claim: Claim,
+    *,
+    runs: int,
+    folder: Path,
+    workers: int = 1,
+    progress: Progress = lambda done, total: None,
+    rows_used: str = "planted canaries among rows that may be known",
+) -> Audit:
+    """Run with the coins of `design` again and again, attack, and judge the claim.
+
+    Nothing is charged: no protected row is read. Runs are kept in `folder`; the same call goes on
+    where one was stopped.
+
+    Raises:
+        InputError: The audit could show nothing, whatever came out.
+    """
+    require_power(runs, len(design.canaries), claim)
+    kept = Runs(folder, design.describe())
+    collect(design, kept, runs, workers, progress)
+    return judged(design, kept.read(runs), claim, rows_used)
+
+
+def judged(
+    design: Design, found: Mapping[str, NDArray[Any]], claim: Claim, rows_used: str
+) -> Audit:
+    """Attack runs that are done, stacked by name, and judge the claim."""
+    inside, parts = found["inside"], Parts.of(len(found["inside"]))
+    scores = {n.removeprefix("score "): found[n] for n in found if n.startswith("score ")}
+    attacks = oriented(scores | design.attacks(found, parts), inside, parts)
+    rng = np.random.default_rng([design.key, 1 << 34])
     return Audit(
-        of=of,
+        what=design.what,
+        design=design.describe(),
+        rows_used=rows_used,
         runs=len(inside),
         canaries=inside.shape[1],
         attacks=tuple(

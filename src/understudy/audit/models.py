@@ -11,14 +11,13 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.audit import inside, judge, scores, shadows
-from understudy.audit.runs import Progress, Runs, collect, fingerprint
+from understudy.audit.runs import fingerprint
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ __all__ = [
     "Logistic",
     "Own",
     "Trained",
-    "audit_model",
     "corners",
 ]
 
@@ -50,18 +48,21 @@ class Examples:
     labels: Labels
     names: tuple[str, ...] = ()
 
+    def __len__(self) -> int:
+        return len(self.labels)
+
     def require(self, classes: int | None = None) -> None:
         """Refuse what no model can be trained on.
 
         Raises:
             InputError: Naming the column.
         """
-        if self.features.ndim != 2 or len(self.features) != len(self.labels):
+        if self.features.ndim != 2 or len(self.features) != len(self):
             raise InputError(
-                f"features {self.features.shape} and {len(self.labels)} labels do not belong "
-                f"together: give one label for each row"
+                f"features {self.features.shape} and {len(self)} labels do not belong together: "
+                f"give one label for each row"
             )
-        if len(self.labels) == 0:
+        if len(self) == 0:
             raise InputError("there are no rows; give a table with rows that may be known")
         seen = np.unique(self.labels)
         if classes is None and len(seen) < 2:
@@ -255,13 +256,15 @@ class Trained:
     canaries: Examples
     key: int
 
+    what = "model"
+
     def __post_init__(self) -> None:
         self.known.require()
         self.canaries.require(classes=int(self.known.labels.max()) + 1)
-        if len(self.canaries.labels) > len(self.known.labels):
+        if len(self.canaries) > len(self.known):
             raise InputError(
-                f"canaries = {len(self.canaries.labels)} are more than the rows to hide them in, "
-                f"{len(self.known.labels)}; give fewer canaries or more rows"
+                f"canaries = {len(self.canaries)} are more than the rows to hide them in, "
+                f"{len(self.known)}; give fewer canaries or more rows"
             )
 
     def describe(self) -> dict[str, Any]:
@@ -274,8 +277,8 @@ class Trained:
     def run(self, number: int) -> dict[str, NDArray[Any]]:
         """Flip, train, look at every canary."""
         rng = np.random.default_rng([self.key, number])
-        members = rng.random(len(self.canaries.labels)) < 0.5
-        order = rng.permutation(len(self.known.labels) + int(members.sum()))
+        members = rng.random(len(self.canaries)) < 0.5
+        order = rng.permutation(len(self.known) + int(members.sum()))
         rows = np.vstack([self.known.features, self.canaries.features[members]])[order]
         labels = np.concatenate([self.known.labels, self.canaries.labels[members]])[order]
         model = self.learner(rows, labels)
@@ -290,6 +293,24 @@ class Trained:
                 model, self.canaries.features, chances, self.canaries.labels
             )
         return found
+
+    def attacks(self, found: Mapping[str, NDArray[Any]], parts: judge.Parts) -> dict[str, Floats]:
+        """LiRA, and networks that were shown the outside or the inside of models."""
+        made: dict[str, Floats] = {}
+        members, logits = found["inside"], found["logit"]
+        learnt = members[parts.fit]
+        if learnt.all() or not learnt.any():
+            return made
+        made["LiRA online"] = shadows.lira_online(logits, logits[parts.fit], learnt)
+        made["LiRA offline"] = shadows.lira_offline(logits, logits[parts.fit], learnt)
+        for name in ("black box", "white box"):
+            if name in found:
+                width = found[name].shape[-1]
+                shown = found[name][parts.fit].reshape(-1, width)
+                attacker = shadows.train_network(shown, learnt.reshape(-1), key=self.key)
+                score = attacker(found[name].reshape(-1, width))
+                made[f"network, {name}"] = score.reshape(members.shape)
+        return made
 
 
 def probabilities(model: Any, rows: Floats) -> Floats:
@@ -321,49 +342,3 @@ def corners(known: Examples, count: int, key: int) -> Examples:
     inner = rng.uniform(low, high, (count - len(drawn), len(low)))
     labels = rng.choice(np.unique(known.labels), count)
     return Examples(np.vstack([drawn, inner]), labels.astype(np.int64), known.names)
-
-
-def audit_model(
-    design: Trained,
-    claim: judge.Claim,
-    *,
-    runs: int,
-    folder: Path,
-    workers: int = 1,
-    progress: Progress = lambda done, total: None,
-    rows_used: str = "planted canaries among rows that may be known",
-) -> judge.Audit:
-    """Train shadows with the coins of `design`, attack, and judge the claim.
-
-    Runs are kept in `folder`; the same call goes on where one was stopped.
-
-    Raises:
-        InputError: The audit could show nothing, whatever came out.
-    """
-    judge.require_power(runs, len(design.canaries.labels), claim)
-    kept = Runs(folder, design.describe())
-    collect(design, kept, runs, workers, progress)
-    found = kept.read(runs)
-    attacks = _attacks(found, judge.Parts.of(runs), design.key)
-    shown = judge.Audited("model", design.describe(), rows_used, design.key)
-    return judge.audited(shown, attacks, found["inside"], claim)
-
-
-def _attacks(found: dict[str, NDArray[Any]], parts: judge.Parts, key: int) -> dict[str, Floats]:
-    """Scores of every attack in every run; what is learnt is learnt on the fitting runs."""
-    made, members = judge.single_scores(found), found["inside"]
-    learnt = members[parts.fit]
-    if learnt.any() and not learnt.all():
-        logits = found["logit"]
-        made["LiRA online"] = shadows.lira_online(logits, logits[parts.fit], learnt)
-        made["LiRA offline"] = shadows.lira_offline(logits, logits[parts.fit], learnt)
-        for name in ("black box", "white box"):
-            if name in found:
-                shown = found[name][parts.fit]
-                attacker = shadows.train_network(
-                    shown.reshape(-1, shown.shape[-1]), learnt.reshape(-1), key=key
-                )
-                made[f"network, {name}"] = attacker.score(
-                    found[name].reshape(-1, shown.shape[-1])
-                ).reshape(members.shape)
-    return made

@@ -11,7 +11,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from understudy.audit import judge
 from understudy.audit import rows as scores
-from understudy.audit.runs import Progress, Runs, collect, fingerprint
+from understudy.audit.runs import fingerprint
 from understudy.audit.shadows import fit_discriminant
 from understudy.errors import InputError
 from understudy.game.methods import METHODS
@@ -37,9 +36,7 @@ __all__ = [
     "Planted",
     "Releasing",
     "Seen",
-    "audit_release",
     "encoded",
-    "judged",
     "outliers",
     "plant",
     "plant_like",
@@ -152,10 +149,8 @@ def releasing_like(made: Release) -> Releasing:
         "beta": made.certificate.beta,
         "variations": made.certificate.variations_measured is not None,
     }
-    stated = next(entry.body for entry in made.entries if entry.kind == "reserve")
-    assert stated is not None
-    if "certificate_share" in stated["facts"]:
-        choices["certificate_share"] = stated["facts"]["certificate_share"]
+    if "certificate_share" in made.planned_from:
+        choices["certificate_share"] = made.planned_from["certificate_share"]
     if prepare(made.schema, **choices).plan != made.plan:
         raise InputError(
             "the plan in the release's ledger is not one that this understudy makes of its method, "
@@ -178,6 +173,8 @@ class Planted:
     instead: Codes | None
     """Under `replace`, the record in the place of each canary that is out."""
     key: int
+
+    what = "release"
 
     def describe(self) -> dict[str, Any]:
         """The pipeline, the rows by their digest, and the key of the coins."""
@@ -210,6 +207,18 @@ class Planted:
             found["score certificate"] = self._fits_with(seen.rows, seen.worst)
         found["features"] = self._features(seen)
         return found
+
+    def attacks(self, found: Mapping[str, NDArray[Any]], parts: judge.Parts) -> dict[str, Floats]:
+        """A discriminant per canary, learnt on the fitting runs: what a release with it looks like,
+        and what one without. A canary that was always in, or never, is scored 0."""
+        features, inside = found["features"], found["inside"]
+        scored = np.zeros(inside.shape)
+        for canary in range(inside.shape[1]):
+            learnt = inside[parts.fit, canary]
+            if min(int(learnt.sum()), int((~learnt).sum())) >= 2:
+                made = fit_discriminant(features[parts.fit, canary], learnt)
+                scored[:, canary] = made(features[:, canary])
+        return {"shadow release": scored}
 
     def _features(self, seen: Seen) -> Floats:
         """For every canary: rows in its cell of each marginal, drawn and modelled; side outputs."""
@@ -313,51 +322,3 @@ def plant_like(made: Release, rows: Any, canaries: int | Any, key: int = 0) -> P
         pipeline = Releasing(made.schema, {**pipeline.choices, "rows_public": len(known)})
     named = canaries if isinstance(canaries, int) else encoded(made.schema, canaries)
     return plant(pipeline, known, canaries=named, key=key)
-
-
-def audit_release(
-    design: Planted,
-    claim: judge.Claim,
-    *,
-    runs: int,
-    folder: Path,
-    workers: int = 1,
-    progress: Progress = lambda done, total: None,
-    rows_used: str = "planted records in a table that may be known",
-) -> judge.Audit:
-    """Release again and again with the coins of `design`, attack, and judge the claim.
-
-    Nothing is charged: no protected row is read. Runs are kept in `folder`; the same call goes on
-    where one was stopped.
-
-    Raises:
-        InputError: The audit could show nothing, whatever came out.
-    """
-    judge.require_power(runs, len(design.canaries), claim)
-    kept = Runs(folder, design.describe())
-    collect(design, kept, runs, workers, progress)
-    return judged(design, kept.read(runs), claim, rows_used)
-
-
-def judged(
-    design: Planted, found: Mapping[str, NDArray[Any]], claim: judge.Claim, rows_used: str
-) -> judge.Audit:
-    """Attack runs that are done, stacked by name, and judge the claim."""
-    attacks, inside = judge.single_scores(found), found["inside"]
-    parts = judge.Parts.of(len(inside))
-    attacks["shadow release"] = _shadow_release(found["features"], inside, parts)
-    shown = judge.Audited("release", design.describe(), rows_used, design.key)
-    return judge.audited(shown, attacks, inside, claim)
-
-
-def _shadow_release(features: Floats, inside: NDArray[np.bool_], parts: judge.Parts) -> Floats:
-    """Scores of a discriminant per canary, learnt on the fitting runs: what a release with it looks
-    like, and what one without. A canary that was always in, or never, is scored 0."""
-    found = np.zeros(inside.shape)
-    for canary in range(inside.shape[1]):
-        learnt = inside[parts.fit, canary]
-        if min(int(learnt.sum()), int((~learnt).sum())) < 2:
-            continue
-        made = fit_discriminant(features[parts.fit, canary], learnt)
-        found[:, canary] = made.score(features[:, canary])
-    return found

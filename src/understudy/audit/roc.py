@@ -18,7 +18,6 @@ from scipy import stats
 from understudy.errors import InputError
 
 __all__ = [
-    "Guessed",
     "Interval",
     "Roc",
     "best_threshold",
@@ -99,59 +98,25 @@ def mean_interval(values: Sequence[float] | Floats, confidence: float = 0.95) ->
     return Interval(mean, mean - half, mean + half, len(found))
 
 
-@dataclass(frozen=True, slots=True)
-class Guessed:
-    """What came of one guess per row."""
+def rank_rule(scores: Floats, members: Bools, rng: np.random.Generator) -> float:
+    """The accuracy of declaring as many of the best scores members as there are; ties fall by lot.
 
-    hits: int
-    members: int
-    alarms: int
-    others: int
-
-    @property
-    def tpr(self) -> float:
-        """Members called members."""
-        return self.hits / self.members
-
-    @property
-    def fpr(self) -> float:
-        """Others called members."""
-        return self.alarms / self.others
-
-    @property
-    def accuracy(self) -> float:
-        """Right guesses among all; below one half the rule is to be flipped, it is no privacy."""
-        return (self.hits + self.others - self.alarms) / (self.members + self.others)
-
-
-def rank_rule(scores: Floats, members: Bools, rng: np.random.Generator) -> Guessed:
-    """Declare as many of the best scores members as there are members; ties fall by lot."""
-    count = int(members.sum())
+    Below one half a rule is to be flipped, it is no privacy.
+    """
     order = np.lexsort((rng.random(len(scores)), -scores))
     called = np.zeros(len(scores), dtype=bool)
-    called[order[:count]] = True
-    return _count(called, members)
+    called[order[: int(members.sum())]] = True
+    return float((called == members).mean())
 
 
-def threshold_rule(scores: Floats, members: Bools, threshold: float) -> Guessed:
-    """Declare a member whoever scores at least the threshold."""
-    return _count(scores >= threshold, members)
+def threshold_rule(scores: Floats, members: Bools, threshold: float) -> float:
+    """The accuracy of declaring a member whoever scores at least the threshold."""
+    return float(((scores >= threshold) == members).mean())
 
 
 def best_threshold(scores: Floats, members: Bools) -> float:
     """The τ with the largest TPR − FPR on calibration rows; never on the rows to be judged."""
-    if len(scores) == 0:
-        raise InputError("a threshold needs calibration rows; there are none")
     curve = roc(scores, members)
     levels = np.unique(scores)[::-1]
     best = int(np.argmax(curve.tpr - curve.fpr))
     return float("inf") if best == 0 else float(levels[best - 1])
-
-
-def _count(called: Bools, members: Bools) -> Guessed:
-    return Guessed(
-        hits=int((called & members).sum()),
-        members=int(members.sum()),
-        alarms=int((called & ~members).sum()),
-        others=int((~members).sum()),
-    )

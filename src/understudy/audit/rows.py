@@ -30,7 +30,7 @@ _LEAST = 1e-12
 
 def distance(records: Codes, rows: Codes, shape: Sequence[int], ordered: Sequence[bool]) -> Floats:
     """−min over rows of the mean difference per column; 0 for a record that is there itself."""
-    _check(records, rows, shape)
+    _require_some(rows)
     found = np.empty(len(records))
     for part in _slices(len(records), len(rows)):
         apart = np.zeros((part.stop - part.start, len(rows)))
@@ -47,8 +47,7 @@ def density(records: Codes, rows: Codes, reference: Codes, shape: Sequence[int])
     K(x, r) = Π over columns of 1 − λ where they agree, λ/(size − 1) where not, with
     λ = (1 − 1/size)·n^(−2/(4 + columns)), n the number of reference rows, for both.
     """
-    _check(records, rows, shape)
-    _check(records, reference, shape)
+    _require_some(rows)
     fade = len(reference) ** (-2 / (4 + len(shape)))
     return _log_kernel(records, rows, shape, fade) - _log_kernel(records, reference, shape, fade)
 
@@ -81,9 +80,6 @@ def _slices(records: int, rows: int) -> list[slice]:
     return [slice(at, min(at + step, records)) for at in range(0, records, step)]
 
 
-def _check(records: Codes, rows: Codes, shape: Sequence[int]) -> None:
-    for what, table in (("records", records), ("rows", rows)):
-        if table.ndim != 2 or table.shape[1] != len(shape):
-            raise InputError(f"{what} of shape {table.shape} do not have the {len(shape)} columns")
+def _require_some(rows: Codes) -> None:
     if len(rows) == 0:
         raise InputError("there are no synthetic rows to compare with")

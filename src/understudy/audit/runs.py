@@ -14,7 +14,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -99,14 +99,10 @@ def collect(task: Task, runs: Runs, count: int, workers: int, progress: Progress
     )
     try:
         with _one_thread_each():
-            waiting: set[Future[None]] = {
-                pool.submit(_do, task, number, runs.path(number)) for number in left
-            }
-        while waiting:
-            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            for each in done:
-                each.result()
-            progress(count - len(waiting), count)
+            begun = [pool.submit(_do, task, number, runs.path(number)) for number in left]
+        for done, each in enumerate(as_completed(begun), count - len(left) + 1):
+            each.result()
+            progress(done, count)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

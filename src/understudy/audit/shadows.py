@@ -7,8 +7,7 @@ model, and whether the row was in its training set.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +15,7 @@ from scipy import special
 
 from understudy.errors import InputError
 
-__all__ = [
-    "Discriminant",
-    "Network",
-    "fit_discriminant",
-    "lira_offline",
-    "lira_online",
-    "train_network",
-]
+__all__ = ["fit_discriminant", "lira_offline", "lira_online", "train_network"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -38,7 +30,6 @@ def lira_online(target: Floats, scores: Floats, inside: Bools) -> Floats:
 
     Rows that were always in, or never, have no law to compare with and get 0.
     """
-    _check(target, scores, inside)
     mean_in, spread_in = _law(scores, inside)
     mean_out, spread_out = _law(scores, ~inside)
     found = _log_normal(target, mean_in, spread_in) - _log_normal(target, mean_out, spread_out)
@@ -47,7 +38,6 @@ def lira_online(target: Floats, scores: Floats, inside: Bools) -> Floats:
 
 def lira_offline(target: Floats, scores: Floats, inside: Bools) -> Floats:
     """Φ((φ − μ_out)/s_out): how unusual the score is for a model that never saw the row."""
-    _check(target, scores, inside)
     mean, spread = _law(scores, ~inside)
     found = special.ndtr((target - mean) / np.sqrt(spread))
     return np.where(np.isfinite(found), found, 0.5)
@@ -72,45 +62,21 @@ def _log_normal(x: Floats, mean: Floats, variance: Floats) -> Floats:
     return -0.5 * (np.log(variance) + (x - mean) ** 2 / variance)
 
 
-def _check(target: Floats, scores: Floats, inside: Bools) -> None:
-    if scores.shape != inside.shape or target.shape[-1] != scores.shape[1]:
-        raise InputError(
-            f"shadow scores {scores.shape}, memberships {inside.shape} and target {target.shape} "
-            f"must be runs × rows with the same rows"
-        )
-    if inside.all() or not inside.any():
-        raise InputError("every shadow run has all rows or none; LiRA needs rows in half of them")
-
-
 # --- networks ------------------------------------------------------------------------------------
 
 _HIDDEN, _EPOCHS, _BATCH, _RATE, _DECAY = 16, 200, 256, 0.01, 1e-3
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Network:
-    """v·tanh(W(x − mean)/spread + b) + c, the log odds of "member": standardised inputs, one hidden
-    layer, Adam, as scikit-learn fits them."""
+def train_network(features: Floats, members: Bools, *, key: int) -> Callable[[Floats], Floats]:
+    """The probability of "member" for rows: v·tanh(W(x − mean)/spread + b) + c are its log odds.
 
-    scaler: Any
-    classifier: Any
-
-    def score(self, features: Floats) -> Floats:
-        """The probability of "member" for every row."""
-        return self.classifier.predict_proba(self.scaler.transform(features))[:, 1]
-
-
-def train_network(features: Floats, members: NDArray[np.bool_], *, key: int) -> Network:
-    """Fit by cross-entropy with weight decay. `key` is public: shadows hold no protected row."""
-    if features.ndim != 2 or len(features) != len(members):
-        raise InputError(
-            f"features {features.shape} and {len(members)} labels do not belong together"
-        )
-    if members.all() or not members.any():
-        raise InputError("the attack's network needs members and others to learn from")
+    Fitted by cross-entropy with weight decay, to some members and some others. `key` is public:
+    shadows hold no protected row.
+    """
     if not np.isfinite(features).all():
         raise InputError("a feature of the attack is not finite; the model's predictions are not")
     from sklearn.neural_network import MLPClassifier
+    from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     scaler = StandardScaler().fit(features)
@@ -126,7 +92,7 @@ def train_network(features: Floats, members: NDArray[np.bool_], *, key: int) -> 
     scaled = scaler.transform(features)
     for _ in range(_EPOCHS):  # all of them: an attack has no rows to spare for stopping early
         classifier.partial_fit(scaled, members, classes=[False, True])
-    return Network(scaler, classifier)
+    return lambda rows: make_pipeline(scaler, classifier).predict_proba(rows)[:, 1]
 
 
 # --- discriminants --------------------------------------------------------------------------------
@@ -135,31 +101,15 @@ _SHRINK = 0.1
 """Towards the diagonal, so that few runs and equal features do no harm."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Discriminant:
-    """Fisher's: score w·(x − middle); above 0 the vector is nearer to "with".
+def fit_discriminant(vectors: Floats, inside: Bools) -> Callable[[Floats], Floats]:
+    """Fisher's: w·(x − middle) of vectors, above 0 where one is nearer to those with the record.
 
-    The best test between two sets of vectors that are normal with one covariance, which is what
-    Gaussian noise on counts makes of two neighbours. By hand, since scikit-learn's gives no weight to
-    a feature that never moves within a class: a mechanism that forgot its noise would look safe.
+    Learnt from runs with and without it, at least two of each. The best test between two sets of
+    vectors that are normal with one covariance, which is what Gaussian noise on counts makes of two
+    neighbours. By hand, since scikit-learn's gives no weight to a feature that never moves within a
+    class: a mechanism that forgot its noise would look safe.
     """
-
-    weights: Floats
-    middle: Floats
-
-    def score(self, vectors: Floats) -> Floats:
-        """Larger means more like the vectors with the record."""
-        return (vectors - self.middle) @ self.weights
-
-
-def fit_discriminant(vectors: Floats, inside: NDArray[np.bool_]) -> Discriminant:
-    """Learn from runs with and without the record; at least two of each."""
     with_, without = vectors[inside], vectors[~inside]
-    if min(len(with_), len(without)) < 2:
-        raise InputError(
-            f"a shadow attack needs at least 2 runs with the record and 2 without to learn from; "
-            f"there are {len(with_)} and {len(without)}: give more runs"
-        )
     apart = with_.mean(axis=0) - without.mean(axis=0)
     centred = np.vstack([with_ - with_.mean(axis=0), without - without.mean(axis=0)])
     shared = centred.T @ centred / (len(vectors) - 2)
@@ -167,4 +117,5 @@ def fit_discriminant(vectors: Floats, inside: NDArray[np.bool_]) -> Discriminant
     floor = np.maximum(scale, max(1e-12, 1e-9 * float(scale.max(initial=0.0))))
     shrunk = (1 - _SHRINK) * shared + np.diag(_SHRINK * scale + (floor - scale))
     middle = (with_.mean(axis=0) + without.mean(axis=0)) / 2
-    return Discriminant(np.linalg.solve(shrunk, apart), middle)
+    weights = np.linalg.solve(shrunk, apart)
+    return lambda seen: (seen - middle) @ weights

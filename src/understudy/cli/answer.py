@@ -7,6 +7,7 @@ from typing import Annotated
 from rich.text import Text
 
 from understudy.cli import options, shell, words
+from understudy.cli.commands import command
 from understudy.cli.options import argument
 
 __all__ = ["answer"]
@@ -23,8 +24,8 @@ def answer(
     """Estimate the share of rows that satisfy a condition.
 
     Costs nothing. The error bar is certified where a marginal of the workload holds all the columns
-    that the condition names. Narrower intervals that are estimated and not certified, and other
-    statistics than shares, have their own command: `understudy estimate`.
+    that the condition names. Intervals that are estimated and not certified, often narrower, and
+    other statistics than shares have their own command: `understudy estimate`.
 
     \b
       age >= 65 and sex = 'F'        district in ('Harbour', 'Old Town')
@@ -58,7 +59,7 @@ def answer(
         wide = answer.high - answer.low > _WIDE
         interval = Text(
             f"{words.between(answer.low, answer.high)}, certified with "
-            f"{100 * answer.confidence:g} % confidence by ({', '.join(answer.by or ())})"
+            f"{100 * answer.confidence:g} % confidence"
             f"{words.nothing(answer.high - answer.low)}",
             style="green",
         )
@@ -69,6 +70,7 @@ def answer(
             ("share", Text(f"{100 * answer.estimate:.2f} %", style="bold")),
             ("true share", interval),
             ("rows", f"about {count:,} of {size}{release.number:,}"),
+            *words.scope(release.schema.unit),
         ]
     )
     if wide and release.certificate.variations is None:
@@ -76,3 +78,6 @@ def answer(
             "The interval is wide because it adds up a bound for every cell; a release made with "
             "--variations has narrower ones."
         )
+    if release.tables:
+        asked = command("estimate", folder, f"share({predicate})")
+        shell.note(f"For an estimated interval, which is often narrower and not certified: {asked}")

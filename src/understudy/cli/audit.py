@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from understudy.cli import options, shell, words
 from understudy.cli.options import option
 from understudy.cli.progress import Runs
-from understudy.errors import InputError
+from understudy.errors import InputError, require_extra
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from understudy.audit.judge import Audit
+    from understudy.audit.judge import Audit, Claim, Design
 
 __all__ = ["app"]
 
@@ -90,7 +89,7 @@ def release(
       understudy audit release patients.release --out patients.audit
     """
     from understudy.audit.judge import Claim
-    from understudy.audit.releases import audit_release, plant_like
+    from understudy.audit.releases import plant_like
     from understudy.releases import Release
 
     attacked = Release.load(folder)
@@ -103,7 +102,7 @@ def release(
     if held_out is not None:
         which = f"records of {held_out.name}, named as canaries"
     hidden = f"hidden in {len(design.background):,} rows: {where}"
-    _finish(audit_release, design, claim, f"{len(design.canaries)} {which}, {hidden}", out, shadow)
+    _finish(design, claim, f"{len(design.canaries)} {which}, {hidden}", out, shadow)
 
 
 @app.command("model")
@@ -159,15 +158,7 @@ def model(
     import numpy as np
 
     from understudy.audit.judge import Claim
-    from understudy.audit.models import (
-        Layout,
-        Learner,
-        Logistic,
-        Own,
-        Trained,
-        audit_model,
-        corners,
-    )
+    from understudy.audit.models import Layout, Learner, Logistic, Own, Trained, corners
 
     claimed = None if epsilon is None else _number(epsilon, 0.0)
     claim = Claim(claimed, _number(delta, 0.0, "delta"), shadow.beta)
@@ -179,7 +170,7 @@ def model(
         chosen, which = corners(known, canaries, shadow.key), f"{canaries} planted rows"
     else:
         chosen = layout.examples(_read(held_out, "held-out"))
-        which = f"{len(chosen.labels)} rows of {held_out.name}, named as canaries"
+        which = f"{len(chosen)} rows of {held_out.name}, named as canaries"
     trained: Learner
     if learner == "logistic":
         both = np.concatenate([known.features, chosen.features])
@@ -188,28 +179,26 @@ def model(
             (tuple(both.min(axis=0)), tuple(both.max(axis=0))),
             claimed,
             claim.delta,
-            len(known.labels) + len(chosen.labels) // 2,
+            len(known) + len(chosen) // 2,
             {"solver": solver},
         )
     else:
         trained = Own(learner)
         trained.make()
-    used = f"{which} among {len(known.labels):,} rows of {rows.name}, named as known"
-    _finish(audit_model, Trained(trained, known, chosen, shadow.key), claim, used, out, shadow)
+    used = f"{which} among {len(known):,} rows of {rows.name}, named as known"
+    _finish(Trained(trained, known, chosen, shadow.key), claim, used, out, shadow)
 
 
-def _finish(
-    work: Callable[..., Audit], design: Any, claim: Any, used: str, out: Path, shadow: Shadow
-) -> None:
+def _finish(design: Design, claim: Claim, used: str, out: Path, shadow: Shadow) -> None:
     """Run, save, draw, tell; the exit code says whether the claim fell."""
     from understudy.audit.figure import draw
-    from understudy.figures import require_matplotlib
+    from understudy.audit.judge import audit
 
-    require_matplotlib()
+    require_extra("drawing", "figures")
     shell.note(f"rows: {used}. No other row is read.")
     with Runs() as runs:
         try:
-            audit = work(
+            found = audit(
                 design,
                 claim,
                 runs=shadow.runs,
@@ -222,11 +211,11 @@ def _finish(
             kept = f"Finished runs are kept in {out / 'runs'}; the same command goes on there."
             stop.add_note(kept)
             raise
-    written = [audit.save(out / "audit.json"), *draw(audit, out)]
-    _show(audit)
+    written = [found.save(out / "audit.json"), *draw(found, out)]
+    _show(found)
     for path in written:
         shell.say(f"wrote {path}")
-    if audit.refuted:
+    if found.refuted:
         raise typer.Exit(shell.FAILED)
 
 

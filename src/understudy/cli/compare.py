@@ -17,6 +17,7 @@ from understudy.errors import InputError
 
 if TYPE_CHECKING:
     from understudy.report.compare import Comparison
+    from understudy.units import Unit
 
 __all__ = ["compare"]
 
@@ -68,7 +69,7 @@ def compare(
     if as_json:
         words.as_json(comparison.to_json())
     else:
-        _show(comparison, folder)
+        _show(comparison, folder, release.schema.unit)
     if out is not None:
         shell.note(f"wrote {out}, which is NOT PRIVATE")
 
@@ -91,7 +92,7 @@ def _write(comparison: Comparison, out: Path, name: str) -> None:
     files.write(out, text)
 
 
-def _show(comparison: Comparison, folder: Path) -> None:
+def _show(comparison: Comparison, folder: Path, unit: Unit | None) -> None:
     from understudy.report.compare import LOUD
 
     console = shell.out()
@@ -108,6 +109,7 @@ def _show(comparison: Comparison, folder: Path) -> None:
     words.facts(
         [
             ("rows", f"{comparison.rows_real:,} real, {comparison.rows_synthetic:,} in {folder}"),
+            *words.scope(unit),
             (
                 "worst error",
                 f"{words.points(comparison.worst)}, certified {words.bound(comparison.bound)}, {holds}",

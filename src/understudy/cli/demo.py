@@ -59,4 +59,4 @@ def _play(folder: Path, rows: int, method: str) -> None:
 
 
 def _echo(command: str) -> None:
-    shell.say(("$ ", "dim"), (command, "bold"))
+    shell.say(("This runs  ", "dim"), (command, "bold"))

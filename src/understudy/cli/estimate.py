@@ -11,7 +11,7 @@ from understudy.cli import options, shell, words
 from understudy.cli.options import argument, option
 
 if TYPE_CHECKING:
-    from understudy.estimates import Estimate
+    from understudy.estimates import Estimate, Parts
 
 __all__ = ["estimate"]
 
@@ -53,19 +53,22 @@ def estimate(
       independence(age, district)
 
     Conditions are those of `understudy answer`. Differences are to the first group. In a formula a
-    category, or C(x), has a term for each value but the first; C(x, 'B') has B as its base.
+    category, or C(x), has a term for each value but the first; C(x, 'B') has B as its base. Values
+    that noise hides are left out, and named.
 
     \b
     [bold]Example[/bold]
       understudy estimate patients.release "mean(income) by sex"
     """
-    from understudy.estimates import Estimate, Independence
+    from understudy.estimates import Estimate, Estimates, Independence
     from understudy.releases import Release
 
-    found = Release.load(folder).estimate(asked, target=target.value, level=level)
+    release = Release.load(folder)
+    found = release.estimate(asked, target=target.value, level=level)
     if as_json:
         words.as_json(found.to_json())
-    elif isinstance(found, Independence):
+        return
+    if isinstance(found, Independence):
         shell.say(found.words)
     elif isinstance(found, Estimate):
         _one(found)
@@ -79,6 +82,18 @@ def estimate(
         for why in dict.fromkeys(each.warning for each in found if each.warning is not None):
             named = ", ".join(each.name for each in found if each.warning == why)
             shell.note(f"{named}: {why}.")
+    words.facts(words.scope(release.schema.unit))
+    told = [found] if isinstance(found, Estimate) else found if isinstance(found, Estimates) else []
+    if any(_guessed(each.parts) for each in told):
+        shell.note(
+            "Most of an interval here is what the model may have missed, because its columns were not "
+            "measured together; a release with --purpose measures them."
+        )
+
+
+def _guessed(parts: Parts | None) -> bool:
+    """Whether what no table tells is most of the width."""
+    return parts is not None and parts.model > 2 * max(parts.noise, parts.sampling)
 
 
 def _one(found: Estimate) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from understudy.cli import options, shell, words
 from understudy.cli.commands import command
-from understudy.cli.options import argument, option
+from understudy.cli.options import argument, flag, option
 from understudy.cli.release import about_report, make
 from understudy.cli.sample import require_output, write_whole
 from understudy.errors import InputError
@@ -58,7 +58,7 @@ class Measured:
     ] = None
     triangles: Annotated[
         bool,
-        option(
+        flag(
             "--triangles",
             "Measure the number of triangles as well, so that clustering follows; for graphs with "
             "many times as many triangles as nodes.",

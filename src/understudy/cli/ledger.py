@@ -309,12 +309,18 @@ def _amount(epsilon: Any, delta: Any) -> str:
     return f"ε = {words.number(epsilon)}, δ = {float(delta):g}"
 
 
+_COMPOSITION = {
+    "basic": "ε and δ of releases add up",
+    "zcdp": "releases add up to less than the sum of their ε, all at the one δ of the budget",
+}
+
+
 def _facts(dataset: Dataset) -> list[tuple[str, str | Text]]:
     return [
         ("budget", _amount(dataset.budget.epsilon, dataset.budget.delta)),
         ("neighbours", dataset.neighbours),
         ("unit", dataset.unit or "row"),
-        ("composition", dataset.composition),
+        ("composition", f"{dataset.composition}: {_COMPOSITION[dataset.composition]}"),
     ]
 
 
@@ -326,7 +332,9 @@ def _show(file: Place, view: _View) -> None:
         return
     dataset, account = books.facts, books.spent()
     share = float(account.remaining_epsilon / dataset.budget.epsilon)
-    left = _amount(account.remaining_epsilon, account.remaining_delta)
+    left = f"ε = {words.number(account.remaining_epsilon)}"
+    if dataset.composition == "basic":
+        left = _amount(account.remaining_epsilon, account.remaining_delta)
     lines: list[tuple[str, str | Text]] = [
         *_facts(dataset),
         ("spent", _amount(account.epsilon, account.delta)),

@@ -46,6 +46,7 @@ __all__ = [
     "account",
     "argument",
     "existing_ledger",
+    "flag",
     "ledger",
     "option",
     "read_as",
@@ -63,6 +64,11 @@ def option(declared: str, help: str, panel: str | None = None, **more: Any) -> A
     """An option, declared as `--name METAVAR`; without a metavar, Typer shows its type."""
     name, _, metavar = declared.partition(" ")
     return typer.Option(name, metavar=metavar or None, help=help, rich_help_panel=panel, **more)
+
+
+def flag(name: str, help: str, panel: str | None = None) -> Any:
+    """An option without a value; the help shows no type for it."""
+    return typer.Option(name, metavar=" ", help=help, rich_help_panel=panel)
 
 
 def argument(metavar: str, help: str) -> Any:
@@ -114,11 +120,11 @@ NullTexts = Annotated[
 ]
 DropOthers = Annotated[
     bool,
-    option("--drop-other-columns", "Leave out columns of the table that the schema does not name."),
+    flag("--drop-other-columns", "Leave out columns of the table that the schema does not name."),
 ]
 Epsilon = Annotated[str, option("--epsilon E", _EPSILON, PRIVACY)]
 MaybeEpsilon = Annotated[str | None, option("--epsilon E", _EPSILON, PRIVACY, show_default=False)]
-AsJson = Annotated[bool, option("--json", "Print JSON, for machines.")]
+AsJson = Annotated[bool, flag("--json", "Print JSON, for machines.")]
 Folder = Annotated[Path, argument("DIR", "The folder of a release.")]
 DatasetName = Annotated[
     str | None, option("--dataset NAME", "The name of the dataset in the ledger.", ACCOUNT)
@@ -221,7 +227,7 @@ class Choices:
     ] = None
     variations: Annotated[
         bool,
-        option(
+        flag(
             "--variations",
             "Also certify the total variation of every marginal, for tighter error bars on "
             "answers.",

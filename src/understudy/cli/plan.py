@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from rich.text import Text
 
 from understudy.cli import options, shell, words
-from understudy.cli.options import ACCOUNT, option
+from understudy.cli.options import ACCOUNT, flag, option
 
 if TYPE_CHECKING:
     from understudy.game.forecast import Errors
@@ -52,7 +52,7 @@ def plan(
     drop_other_columns: options.DropOthers = False,
     full: Annotated[
         bool,
-        option("--full", "Also every charge with its noise, theorems, and what engines do."),
+        flag("--full", "Also every charge with its noise, theorems, and what engines do."),
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -85,19 +85,20 @@ def plan(
         shell.say((needed_epsilon(wanted, prepared), "bold"))
     size = outline.assumed_rows(prepared, rows)
     forecast = prepared.forecast(size)
-    source = "public" if rows is None and prepared.design.rows else "assumed"
+    source = "assumed"
+    if rows is None:
+        source = "public" if prepared.design.rows else "assumed: give --rows N for your table"
     shell.say(
         (f"Plan for a table of {size:,} {things(prepared.schema.unit)} ({source})", "bold"),
         f", by {prepared.method.name}; nothing is spent",
     )
     _show(prepared, forecast, size, account)
-    show_verdict(foreseen(prepared, size, forecast.errors))
+    if rows is not None or prepared.design.rows:
+        show_verdict(foreseen(prepared, size, forecast.errors))
     if full:
         _show_charges(prepared)
         _show_more(prepared, forecast, size)
         _show_engines(prepared, size)
-    elif rows is None and prepared.design.rows is None:
-        shell.note("Give --rows N for your table; --full shows every charge and its noise.")
     else:
         shell.note("--full shows every charge and its noise.")
 
@@ -171,6 +172,7 @@ def _show(prepared: Prepared, forecast: Forecast, size: int, account: _Account |
         [
             ("promise", f"{budget}-differential privacy per {protected(unit)}"),
             ("that means", meaning(float(budget.epsilon), float(budget.delta), unit, relation)),
+            *words.scope(unit),
             *expected,
             (
                 "certificate",

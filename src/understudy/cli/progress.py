@@ -101,8 +101,8 @@ class Stages(_Line):
         if exc[0] is None:
             self._tick()
 
-    def expect(self, seconds: float, line: str) -> None:
-        """The check is over: what comes, and about how long the whole of it takes."""
+    def expect(self, seconds: float | None, line: str) -> None:
+        """The check is over: what comes, and about how long it takes, where that is known by now."""
         self._tick()
         self._now = None
         self._say(line)

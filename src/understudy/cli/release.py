@@ -13,7 +13,7 @@ import typer
 
 from understudy.cli import options, shell, words
 from understudy.cli.commands import command
-from understudy.cli.options import argument, option
+from understudy.cli.options import argument, flag, option
 from understudy.cli.plan import errors_in_words, needed_epsilon, show_verdict, theorem_in_words
 from understudy.cli.progress import Stages
 from understudy.errors import InputError, UnderstudyError, WorkError
@@ -156,7 +156,7 @@ def release(
     target: options.Target,
     yes: Annotated[
         bool,
-        option("--yes", "Spend the ε that --target-error finds without asking.", options.PRIVACY),
+        flag("--yes", "Spend the ε that --target-error finds without asking.", options.PRIVACY),
     ] = False,
     choices: options.Choices,
     account: Account,
@@ -230,7 +230,7 @@ def make(
     `cover` is the title and the owner that its report states.
     """
     from understudy.releases import prepare, reserve
-    from understudy.releases.outline import assumed_rows, time_in_words
+    from understudy.releases.outline import seconds, time_in_words
     from understudy.releases.warm import warmed
     from understudy.report import About, save
     from understudy.source import read
@@ -246,9 +246,8 @@ def make(
             )
             prepared = prepare(schema, warmed(wanted, schema, source).resolved())
             _require_space(prepared, out)
-            about = prepared.forecast(assumed_rows(prepared, wanted.rows)).seconds
             how = f"{prepared.budget} by {prepared.method.name}"
-            stages.expect(about, f"releasing with {how}, {time_in_words(prepared)}")
+            stages.expect(seconds(prepared), f"releasing with {how}, {time_in_words(prepared)}")
             with reserve(prepared, source, progress=stages) as reserved:
                 release = reserved.run(stages)
             stages(Progress("saving", 0, 1))
@@ -340,17 +339,29 @@ def _cost(wanted: Options) -> str:
 
 def _others(release: Release) -> list[tuple[str, str]]:
     """What became of values that are not listed, by the released rows."""
+    from understudy.columns import Category
+
     shares = sorted(release.others.items(), key=lambda each: -each[1])
     if not shares:
         return []
-    said = ", ".join(f"{words.percent(share)} of {name}" for name, share in shares[:_MOST_OTHERS])
+    columns = {column.name: column for column in release.schema.modelled}
+
+    def told(name: str, share: float) -> str:
+        column = columns[name]
+        written = column.other if isinstance(column, Category) else None
+        return f"{words.percent(share)} of {name}" + (
+            "" if written == "OTHER" else f" (written as {written})"
+        )
+
+    said = ", ".join(told(name, share) for name, share in shares[:_MOST_OTHERS])
     more = "" if len(shares) <= _MOST_OTHERS else f" and {len(shares) - _MOST_OTHERS} columns more"
     return [("OTHER", f"about {said}{more} (values that are not listed)")]
 
 
 def _account(release: Release, wanted: Options) -> list[tuple[str, str]]:
     if wanted.ledger is None or wanted.dataset is None:
-        return [("budget", "not tracked; use --ledger FILE --dataset NAME to add up releases")]
+        said = "not tracked: every further release of this table adds its ε to this one"
+        return [("budget", f"{said}; --ledger FILE --dataset NAME adds them up")]
     with wanted.account() as ledger:
         assert ledger is not None
         books, place = ledger.books(wanted.dataset), ledger.path
@@ -361,6 +372,8 @@ def _account(release: Release, wanted: Options) -> list[tuple[str, str]]:
         f"ε = {words.number(left)} is left of a lifetime budget of {words.number(total)} for dataset "
         f"{wanted.dataset!r} in {place}; {more:,} more like this fit"
     )
+    if books.facts.composition == "zcdp":
+        room += " (releases add up to less than the sum of their ε)"
     return [
         ("budget", room),
         ("head", f"{books.head}  (keep a copy elsewhere; see --expect-head)"),
@@ -384,6 +397,7 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
             ("promise", f"{release.budget}-differential privacy per {whose(release)}"),
             ("neighbours", neighbours),
             ("certificate", str(release.certificate)),
+            *words.scope(unit),
             *errors_in_words(release.forecast, release.schema)[:1],
             *_others(release),
             *([] if (told := contradiction(release.diagnostics)) is None else [("warning", told)]),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from understudy.cli import options, shell, words
 from understudy.cli.commands import command
-from understudy.cli.options import argument, option
+from understudy.cli.options import argument, flag, option
 from understudy.errors import InputError, SchemaError, UnderstudyError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def review(
     ] = None,
     table: options.TableName = None,
     listed: Annotated[
-        bool, option("--list", "Print the decisions and the commands that answer them, and end.")
+        bool, flag("--list", "Print the decisions and the commands that answer them, and end.")
     ] = False,
     public: Annotated[
         _Answers, option("--public KEY", "Answer: this is public knowledge, without the table.")
@@ -225,15 +225,19 @@ def _asked(schema: Schema, decision: Decision) -> Schema | None:
     """The schema after an answer, the same after none, None at the end."""
     letters = {_LETTERS[choice]: choice for choice in decision.choices}
     said = {**_WORDS, "public": decision.yes}
+    several = len(decision.columns) > 1
     if decision.topic == "rules":
-        said["drop"] = "Drop the rule"
+        said["drop"] = "Say which to drop" if several else "Drop the rule"
+        said["public"] = "Say which are public knowledge" if several else decision.yes
     elif decision.topic == "unit":
         said["replace"] = "Say who is protected"
+    elif several:
+        said["drop"] = "Say which columns to drop"
     menu = [f"{letter}  {said[choice]}" for letter, choice in letters.items()]
     menu += ["v  View all values"] if decision.full else []
-    for line in [*menu, "s  Skip", "q  Quit"]:
-        shell.say(f"    {line}")
     while True:
+        for line in [*menu, "s  Skip", "q  Quit"]:
+            shell.say(f"    {line}")
         answer = _typed("> ")
         if answer is None or answer.lower() == "q":
             return None

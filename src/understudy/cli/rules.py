@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from understudy.cli import shell, words
-from understudy.cli.options import argument, option
+from understudy.cli.options import argument, flag, option
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def rules(
         option("--drop RULE", "A rule to take out: its number in the list, or what it says."),
     ] = None,
     confirm: Annotated[
-        bool, option("--confirm", "State that the rules that are left are public knowledge.")
+        bool, flag("--confirm", "State that the rules that are left are public knowledge.")
     ] = False,
 ) -> None:
     """List the rules that every synthetic row keeps; confirm or drop those of a draft.

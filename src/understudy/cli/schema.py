@@ -12,7 +12,7 @@ import typer
 from understudy.cli import options, rules, shell, words
 from understudy.cli import review as reviewing
 from understudy.cli.commands import command
-from understudy.cli.options import argument, option, read_as
+from understudy.cli.options import argument, flag, option, read_as
 from understudy.errors import InputError
 from understudy.units import OPEN
 
@@ -92,6 +92,7 @@ def draft(
         return
     from understudy.draft import draft as make
     from understudy.source import read
+    from understudy.source.files import ragged
 
     source = read(file, table=table)
     schema = make(source, null_values=null or ())
@@ -99,6 +100,8 @@ def draft(
     shell.out().print(words.columns_table(schema.columns, marks=False))
     shell.say(("wrote ", "bold"), str(target))
     _private("This draft, on screen and on disk, holds facts from private rows.")
+    if (found := ragged(source)) is not None:
+        shell.say(("✗ ", "red"), str(found))
     _next_step(target, schema, source)
 
 
@@ -131,7 +134,7 @@ def confirm(
     column: Annotated[
         list[str] | None, option("--column NAME", "A column; may be given several times.")
     ] = None,
-    everything: Annotated[bool, option("--all", "Every column.")] = False,
+    everything: Annotated[bool, flag("--all", "Every column.")] = False,
     unit: Annotated[
         str | None,
         option("--unit COLUMN", "Who is protected: the column that tells people apart, or: row."),
@@ -258,6 +261,7 @@ def _compare(schema: Schema, path: Path, files: Sequence[str], table: str | None
     from understudy.draft import check as look
     from understudy.schema.family import FamilySchema
     from understudy.source import read, shown
+    from understudy.source.files import ragged
 
     parts = [schema]
     if isinstance(schema, FamilySchema):
@@ -269,7 +273,8 @@ def _compare(schema: Schema, path: Path, files: Sequence[str], table: str | None
         raise InputError(f"--children {files[1]} goes with a schema of two tables, version = 2")
     sources = [read(file, table=table) for file in files]
     _private("What follows was read from private rows. Do not publish it.")
-    findings = [f for part, rows in zip(parts, sources, strict=True) for f in look(part, rows)]
+    findings: list[object] = [f for rows in sources if (f := ragged(rows)) is not None]
+    findings += [f for part, rows in zip(parts, sources, strict=True) for f in look(part, rows)]
     if not findings:
         told = " and ".join(shown(file) for file in dict.fromkeys(files))
         shell.say(("✓ ", "green"), f"every value of {told} fits {path}")
@@ -306,11 +311,14 @@ def _private(text: str) -> None:
 def _summary(schema: Schema) -> str:
     import math
 
-    pairs = len(schema.shape) * (len(schema.shape) - 1) // 2
-    return (
-        f"{len(schema.columns)} columns, {len(schema.modelled)} modelled; "
-        f"10^{math.log10(math.prod(schema.shape) or 1):.1f} possible rows; {pairs} pairs of columns"
-    )
+    found = len(schema.undeclared)
+    modelled = len(schema.shape) + found
+    told = f"{len(schema.columns)} columns, {modelled} modelled"
+    if found:
+        told += f", {found} of them with values that a release finds privately"
+    else:
+        told += f"; 10^{math.log10(math.prod(schema.shape) or 1):.1f} possible rows"
+    return f"{told}; {modelled * (modelled - 1) // 2:,} pairs of columns"
 
 
 def _next_step(path: Path, schema: Schema, source: Source | None = None) -> None:

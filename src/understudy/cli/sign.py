@@ -11,7 +11,7 @@ import typer
 
 from understudy.cli import options, shell, words
 from understudy.cli.commands import command
-from understudy.cli.options import argument, option
+from understudy.cli.options import argument, flag, option
 from understudy.errors import InputError
 
 __all__ = ["keys", "sign"]
@@ -43,7 +43,7 @@ def _passphrase(*, confirm: bool = False) -> str:
 def new(
     name: Annotated[str, argument("NAME", "Writes NAME.pem (private) and NAME.pub (public).")],
     lock: Annotated[
-        bool, option("--passphrase", f"Encrypt NAME.pem; asks, or reads {PASSPHRASE}.")
+        bool, flag("--passphrase", f"Encrypt NAME.pem; asks, or reads {PASSPHRASE}.")
     ] = False,
 ) -> None:
     """Make an Ed25519 key pair, in PEM, as openssl reads it.

@@ -11,6 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from understudy.cli import shell
+from understudy.units import Unit
+from understudy.units import scope as scope_of
 from understudy.wording import (
     between,
     bound,
@@ -43,6 +45,7 @@ __all__ = [
     "number",
     "percent",
     "points",
+    "scope",
     "table",
 ]
 
@@ -61,7 +64,9 @@ def table(*headings: str, right: Iterable[str] = ()) -> Table:
 
 
 def facts(pairs: Sequence[tuple[str, str | Text]]) -> None:
-    """Names on the left, what they are on the right."""
+    """Names on the left, what they are on the right; nothing where there are none."""
+    if not pairs:
+        return
     console, width = shell.out(), max(len(name) for name, _ in pairs)
     if not console.is_terminal:  # one whole line each, for other programs
         for name, value in pairs:
@@ -73,6 +78,12 @@ def facts(pairs: Sequence[tuple[str, str | Text]]) -> None:
     for name, value in pairs:
         grid.add_row(Text(f"  {name}", style="dim"), value)
     console.print(grid)
+
+
+def scope(unit: Unit | None) -> list[tuple[str, str | Text]]:
+    """The line that says which part of the table figures are about, where it is not all of it."""
+    told = scope_of(unit)
+    return [] if told is None else [("figures are of", Text(told, style="yellow"))]
 
 
 def bullets(lines: Iterable[str]) -> None:

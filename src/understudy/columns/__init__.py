@@ -4,7 +4,7 @@
 that count where the rows are.
 """
 
-from understudy.columns.base import MOST_CELLS, OPERATORS, Column, Modelled
+from understudy.columns.base import MOST_CELLS, Column, Modelled
 from understudy.columns.binned import MOST_SINGLES
 from understudy.columns.category import Boolean, Category
 from understudy.columns.numeric import Integer, Number
@@ -23,7 +23,6 @@ __all__ = [
     "KINDS",
     "MOST_CELLS",
     "MOST_SINGLES",
-    "OPERATORS",
     "Boolean",
     "Category",
     "Column",

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from understudy.columns.base import Column, Modelled
 from understudy.columns.binned import Binned
 from understudy.columns.category import Category
-from understudy.columns.numeric import Integer, Number
+from understudy.columns.numeric import Number
 from understudy.columns.reading import flat
 from understudy.columns.temporal import Date, Datetime
 from understudy.errors import SchemaError
@@ -51,31 +51,29 @@ class Amounts:
 
 def amounts(column: Column) -> Amounts | None:
     """The numbers of a column; None if it has none."""
-    if isinstance(column, Category):
-        values: list[Any] = list(column.values)
-        if isinstance(values[0], (str, bool)):
-            return None
-        dated = isinstance(values[0], date)
-        points = [v.toordinal() - date(1970, 1, 1).toordinal() for v in values] if dated else values
-        decimals = None if isinstance(values[0], float) else 0
-        return Amounts(np.array(points), np.array(points), decimals, DAY if dated else NUMBER)
-    if not isinstance(column, Binned):
+    if isinstance(column, Binned):
+        decimals = column.decimals if isinstance(column, Number) else 0
+        return Amounts(column.grid.lows, column.grid.highs, decimals, _unit(column))
+    if not isinstance(column, Category) or isinstance(column.values[0], (str, bool)):
         return None
-    unit, decimals = NUMBER, 0
-    if isinstance(column, Number):
-        decimals = column.decimals
-    elif isinstance(column, Datetime):
-        unit = f"moments by the {column.resolution}" + " in UTC" * column._zoned
-    elif isinstance(column, Date):
-        unit = DAY
-    else:
-        assert isinstance(column, Integer)
-    return Amounts(column.grid.lows, column.grid.highs, decimals, unit)
+    points = column.points[: len(column.values)]
+    dated = isinstance(column.values[0], date)
+    return Amounts(
+        points, points, 0 if points.dtype.kind == "i" else None, DAY if dated else NUMBER
+    )
 
 
-def points_of(column: Modelled, array: pa.Array | pa.ChunkedArray) -> tuple[Points, Mask]:
-    """The point of every value of a decoded column, and which have one."""
-    known = amounts(column)
+def _unit(column: Binned) -> str:
+    if isinstance(column, Datetime):
+        return f"moments by the {column.resolution}" + " in UTC" * column._zoned
+    return DAY if isinstance(column, Date) else NUMBER
+
+
+def points_of(
+    column: Modelled, array: pa.Array | pa.ChunkedArray, known: Amounts | None = None
+) -> tuple[Points, Mask]:
+    """The point of every value of a decoded column, and which have one; `known` are its `amounts`."""
+    known = known or amounts(column)
     assert known is not None
     codes = column.encode(array)
     there = codes < len(known)
@@ -137,6 +135,15 @@ class Linear:
                 total = total + (each / 10.0 ** (part.decimals or 0)) * factor
         exact = self.constant * 10 ** (places or 0)
         return total + (int(exact) if places is not None else float(exact))
+
+    def read(
+        self, columns: Sequence[Modelled], arrays: Mapping[str, Any] | pa.Table
+    ) -> tuple[Points, Mask]:
+        """The sum for every row of its decoded columns, and which rows have one."""
+        read = [points_of(column, arrays[column.name]) for column in columns]
+        known = [part for column in columns if (part := amounts(column)) is not None]
+        there = np.all([valid for _, valid in read], axis=0)
+        return self.of(known, [points for points, _ in read]), there
 
     def fits(self, parts: Sequence[Amounts]) -> bool:
         """Whether no sum of points leaves 64 bits on the way; doubles always fit."""

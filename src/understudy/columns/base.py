@@ -6,11 +6,11 @@ category has one and the special values of an ordered column, then null where th
 
 import difflib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeGuard
+from typing import Any, ClassVar, NoReturn, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -20,14 +20,10 @@ from understudy.columns.arrow import arrow_type, numpy_of, pc, same_stored, type
 from understudy.columns.reading import Read, flat, present
 from understudy.errors import SchemaError, WorkloadError
 
-if TYPE_CHECKING:
-    from understudy.columns.derived import Derived
-
 __all__ = [
     "MOST_CELLS",
     "OPERATORS",
     "Column",
-    "Domain",
     "Masks",
     "Modelled",
     "are_texts",
@@ -35,6 +31,7 @@ __all__ = [
     "is_whole",
     "near",
     "require_known",
+    "some",
 ]
 
 MOST_CELLS = 10_000
@@ -45,7 +42,6 @@ Masks = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in", "not in", "is null", "is not null")
 _SPELLINGS = {"==": "=", "<>": "!="}
-_SHOWN = 12
 _FEW = 9
 
 
@@ -53,6 +49,12 @@ def near(word: str, known: Iterable[str]) -> str:
     """A remark on the nearest known words, or ""."""
     close = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
     return f" (did you mean {' or '.join(repr(c) for c in close)}?)" if close else ""
+
+
+def some(items: Sequence[str], most: int = 12) -> str:
+    """The first items, and how many more there are."""
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return ", ".join(items[:most]) + more
 
 
 def require_known(found: Iterable[str], known: Iterable[str], where: str) -> None:
@@ -89,6 +91,8 @@ class Column:
     """The word for this type of column in a schema file."""
     usual: ClassVar[str] = "string"
     """The name of the Arrow type that it has unless another is declared."""
+    held_by: ClassVar[tuple[Callable[[pa.DataType], bool], ...]] = ()
+    """Tests of Arrow types, one of which a type that can hold it passes; none: any can."""
 
     name: str
     dtype: str = field(default="", kw_only=True)
@@ -127,7 +131,7 @@ class Column:
         return self.usual
 
     def _accepts(self, type_: pa.DataType) -> bool:
-        return True
+        return not self.held_by or any(test(type_) for test in self.held_by)
 
     def _texts(self, key: str, found: object) -> tuple[str, ...]:
         if not are_texts(found):
@@ -343,80 +347,3 @@ def identical(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
         left, right = left.cast(pa.float32()), right.cast(pa.float32())
     same = numpy_of(pc.equal(left, right.cast(left.type)))
     return same | ~(valid_of(left) | valid_of(right))
-
-
-@dataclass(frozen=True)
-class Domain:
-    """The columns of a table, in its order: all that a predicate knows of a schema."""
-
-    columns: tuple[Column, ...]
-
-    @cached_property
-    def derived(self) -> Mapping[str, "Derived"]:
-        """The columns that follow from others, by name."""
-        return {}
-
-    @cached_property
-    def modelled(self) -> tuple[Modelled, ...]:
-        """The columns with codes, in order."""
-        return tuple(column for column in self.columns if isinstance(column, Modelled))
-
-    @cached_property
-    def shape(self) -> tuple[int, ...]:
-        """The number of codes of each modelled column."""
-        return tuple(column.size for column in self.modelled)
-
-    @cached_property
-    def _positions(self) -> dict[str, int]:
-        return {column.name: at for at, column in enumerate(self.modelled)}
-
-    def position(self, name: str) -> int:
-        """The place of a column among the modelled ones; WorkloadError if it is none of them."""
-        if name in self._positions:
-            return self._positions[name]
-        if name in self.derived:
-            sources = " and ".join(map(repr, self.derived[name].names))
-            raise WorkloadError(f"column {name!r} is computed from {sources} and not modelled")
-        for column in self.columns:
-            if column.name == name:
-                raise WorkloadError(
-                    f"column {name!r} is of type {column.kind!r} and not modelled; "
-                    "leave it out, or declare its domain in the schema"
-                )
-        hint = near(name, [*self._positions, *self.derived])
-        known = ", ".join(list(self._positions)[:_SHOWN])
-        raise WorkloadError(f"unknown column {name!r}{hint or '; known are ' + known}")
-
-    def positions(self, name: str) -> tuple[int, ...]:
-        """The places of the modelled columns that a column is, or is computed from."""
-        if name not in self.derived:
-            return (self.position(name),)
-        found = {i for source in self.derived[name].names for i in self.positions(source)}
-        return tuple(sorted(found))
-
-    def column(self, name: str) -> Modelled:
-        """The modelled or derived column of that name; WorkloadError as `position`."""
-        if name in self.derived:
-            return self.derived[name].column
-        return self.modelled[self.position(name)]
-
-    def _encoded(
-        self, table: pa.RecordBatch | pa.Table, null_values: Sequence[str]
-    ) -> list[NDArray[np.unsignedinteger]]:
-        """The codes of every modelled column of a table; SchemaError where its header lacks one."""
-        names = table.schema.names
-        for column in self.modelled:
-            if (count := names.count(column.name)) != 1:
-                raise SchemaError(
-                    f"column {column.name!r} of the schema is in the table {count} times"
-                    f"{near(column.name, names) if count == 0 else ''}; "
-                    "each column must be there once: correct the schema or the table's header"
-                )
-        return [column.encode(table.column(column.name), null_values) for column in self.modelled]
-
-    def _decoded(
-        self, codes: Mapping[str, NDArray[np.integer]], rng: np.random.Generator
-    ) -> dict[str, pa.Array]:
-        """Values for the codes of some columns, drawn in the order of the table."""
-        chosen = (column for column in self.modelled if column.name in codes)
-        return {column.name: column.decode(codes[column.name], rng) for column in chosen}

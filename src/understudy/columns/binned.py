@@ -31,14 +31,21 @@ from understudy.columns.arrow import (
 )
 from understudy.columns.base import MOST_CELLS, Masks, Modelled, identical, is_whole, require_known
 from understudy.columns.reading import distinct_texts, is_text
-from understudy.columns.shape import Shape
+from understudy.columns.shape import FACTS, Shape
 
-__all__ = ["MOST_SINGLES", "Binned", "Cells", "decimals_from_units", "largest"]
+__all__ = [
+    "MOST_SINGLES",
+    "Binned",
+    "Cells",
+    "decimals_from_units",
+    "doubles",
+    "keys",
+    "largest",
+]
 
 MOST_SINGLES = 1_000
 """The most values for which a column without bins gets one cell each."""
-_SHAPE = ("leaves", "weights", "decades", "steps", "roundness")
-_LONGEST: dict[str, int] = dict(zip(_SHAPE, (2**16, 2**16, 64, 64, 2**12), strict=True))
+_LONGEST: dict[str, int] = dict(zip(FACTS, (2**16, 2**16, 64, 64, 2**12), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,13 +80,12 @@ class Cells:
         """
         gone = np.array(points, self.lows.dtype)
         lows, highs = self.lows, self.highs
-        for _ in points:
-            kept = ~((lows == highs) & np.isin(lows, gone))
+        while (hit := np.isin(lows, gone) | np.isin(highs, gone)).any():
+            kept = ~hit | (lows < highs)
             lows, highs = lows[kept], highs[kept]
             lows = np.where(np.isin(lows, gone), _next(lows), lows)
             highs = np.where(np.isin(highs, gone) & (lows < highs), _next(highs, -1), highs)
-        kept = ~((lows == highs) & np.isin(lows, gone))
-        return Cells(lows[kept], highs[kept])
+        return Cells(lows, highs)
 
     def clip(self, points: NDArray) -> NDArray:
         """The nearest point inside the domain."""
@@ -98,37 +104,31 @@ class Cells:
             return rng.integers(lows, highs, endpoint=True)
         return np.clip(lows + rng.random(len(cells)) * (highs - lows), lows, highs)
 
-    def among(self, literals: Sequence[Fraction]) -> Masks:
-        """Cells whose points are among the literals."""
-        inner, outer = np.zeros(len(self), np.bool_), np.zeros(len(self), np.bool_)
-        points = set(literals)
+    def compared(self, op: str, literals: Sequence[Fraction]) -> Masks:
+        """Cells whose points are among the literals; or, with < <= > >=, on one side of the first."""
+        if op == "in":
+            return self._among(literals)
+        bound = literals[0] if self.discrete else float(literals[0])
         if self.discrete:
-            held = np.zeros(len(self), np.int64)
-            for point in points:
-                if point.denominator == 1 and self.lows[0] <= point.numerator <= self.highs[-1]:
-                    held[self.find(np.array([point.numerator], np.int64))] += 1
-            outer = held > 0
-            for cell in np.flatnonzero(outer):  # in Python's integers: a width can exceed int64
-                inner[cell] = held[cell] == int(self.highs[cell]) - int(self.lows[cell]) + 1
-            return inner, outer
-        for point in (float(literal) for literal in points):
-            touched = (self.lows <= point) & (point <= self.highs)
-            outer |= touched
-            inner |= touched & (self.lows == self.highs)
-        return inner, outer
-
-    def ordered(self, op: str, literal: Fraction) -> Masks:
-        """Cells on one side of a literal; `op` is one of < <= > >=."""
-        if self.discrete:
-            below = ceil(literal) - 1 if op in ("<", ">=") else floor(literal)
+            below = ceil(bound) - 1 if op in ("<", ">=") else floor(bound)
             inner, outer = self.highs <= below, self.lows <= below
+        elif op in ("<", ">="):
+            inner, outer = self.highs < bound, self.lows < bound
         else:
-            bound = float(literal)
-            if op in ("<", ">="):
-                inner, outer = self.highs < bound, self.lows < bound
-            else:
-                inner, outer = self.highs <= bound, self.lows <= bound
+            inner, outer = self.highs <= bound, self.lows <= bound
         return (inner, outer) if op in ("<", "<=") else (~outer, ~inner)
+
+    def _among(self, literals: Sequence[Fraction]) -> Masks:
+        known = [float(literal) for literal in literals]
+        if self.discrete:
+            whole = (literal for literal in literals if literal.denominator == 1)
+            known = [int(literal) for literal in whole if -(2**63) <= literal < 2**63]
+        points = np.unique(np.array(known, self.lows.dtype))
+        held = np.searchsorted(points, self.highs, "right") - np.searchsorted(points, self.lows)
+        width = self.highs - self.lows
+        if self.discrete:  # without a sign, for it can exceed int64
+            return (held > 0) & (width.astype(np.uint64) == held.astype(np.uint64) - 1), held > 0
+        return (held > 0) & (width == 0), held > 0
 
 
 @dataclass(frozen=True)
@@ -256,10 +256,9 @@ class Binned(Modelled):
         point = np.array([self._point(value)], self.grid.lows.dtype)
         return self._as_stored(point).cast(pa.string())[0].as_py()
 
-    def _marks(
-        self, array: pa.Array, points: NDArray, valid: NDArray[np.bool_]
-    ) -> NDArray[np.intp]:
-        """Which special value each entry is, −1 where none; `points` as they were read."""
+    def _marks(self, array: pa.Array, tokens: Sequence[str]) -> NDArray[np.intp]:
+        """Which special value each entry is, −1 where none."""
+        points, valid = self._read(array, tokens)
         marks = np.full(len(array), -1, np.intp)
         for point, at in self._special_points.items():
             marks[valid & (points == point)] = at
@@ -360,8 +359,8 @@ class Binned(Modelled):
         facts: Mapping[str, Any] = given.facts() if isinstance(given, Shape) else given
         if not isinstance(facts, Mapping) or self.edges is None:
             self._refuse("shape belongs to edges, and is a table: a release writes it")
-        require_known(facts, _SHAPE, f"column {self.name!r}: shape")
-        parts = {key: facts.get(key, ()) for key in _SHAPE}
+        require_known(facts, FACTS, f"column {self.name!r}: shape")
+        parts = {key: facts.get(key, ()) for key in FACTS}
         kind, cut = int if self.grid.discrete else float, self._cut
         for key, part in parts.items():
             wanted = kind if key == "leaves" else int
@@ -465,12 +464,10 @@ class Binned(Modelled):
         """Always: neighbouring codes are neighbouring intervals, but for the last `apart`."""
         return True
 
-    def labels(self) -> list[str]:
-        """One readable name per code."""
-        special = list(map(self._written, self.special))
-        return [*self._cell_labels(), *special, *["NULL"] * self.nullable]
-
     def _cell_labels(self) -> list[str]:
+        return [*self._ordered_labels(), *map(self._written, self.special)]
+
+    def _ordered_labels(self) -> list[str]:
         ends = zip(self.grid.lows, self.grid.highs, strict=True)
         return ["..".join(self._show_point(x) for x in dict.fromkeys(pair)) for pair in ends]
 
@@ -506,12 +503,10 @@ class Binned(Modelled):
         return self.shape.leverage(self._intervals)
 
     def _encode(self, array: pa.Array, tokens: Sequence[str]) -> NDArray[np.unsignedinteger]:
+        codes = super()._encode(array, tokens)
         if not self.special:
-            return super()._encode(array, tokens)
-        points, valid = self._read(array, tokens)
-        marks = self._marks(array, points, valid)
-        missing = self.cells if self.nullable else self._stand_in()
-        codes = np.where(valid, self._cell(points), missing)
+            return codes
+        marks = self._marks(array, tokens)
         return np.where(marks < 0, codes, len(self.grid) + marks).astype(self.code_dtype)
 
     def decode(self, codes: NDArray[np.integer], rng: np.random.Generator) -> pa.Array:
@@ -522,8 +517,6 @@ class Binned(Modelled):
         marks = codes.astype(np.intp) - len(self.grid)
         special = (marks >= 0) & (marks < len(self.special))
         values = super().decode(np.where(special, 0, codes), rng)
-        if not special.any():
-            return values
         both = pa.concat_arrays([values.cast(self._specials.type), self._specials])
         places = np.where(special, len(codes) + marks, np.arange(len(codes)))
         return both.take(array_of(places)).cast(values.type)
@@ -545,7 +538,7 @@ class Binned(Modelled):
         legal = super()._legal(array)
         if not self.special or not same_stored(self.arrow_type, array.type):
             return legal
-        marks = self._marks(array, *self._read(array, ()))
+        marks = self._marks(array, ())
         own = identical(array, self._specials.take(array_of(np.maximum(marks, 0))))
         return np.where(marks < 0, legal, own)
 
@@ -553,7 +546,7 @@ class Binned(Modelled):
         found = super()._misfits(array, tokens)
         if not self.special:
             return found
-        fits = self._marks(array, *self._read(array, tokens)) >= 0
+        fits = self._marks(array, tokens) >= 0
         return {key: mask & ~fits for key, mask in found.items()}
 
     @abstractmethod
@@ -565,20 +558,20 @@ class Binned(Modelled):
         return literal if literal in self._words else self._place(literal)
 
     def _compare(self, op: str, literals: Sequence[Any]) -> Masks:
+        own, ordinary = self._chosen(op, literals)
+        inner, outer = self.grid.compared(op, ordinary)
+        return np.append(inner, own), np.append(outer, own)
+
+    def _chosen(self, op: str, literals: Sequence[Any]) -> tuple[NDArray[np.bool_], list[Fraction]]:
+        """Which special values satisfy it, and the literals that ordinary ones are compared with."""
+        own = np.zeros(len(self.special), np.bool_)
         if op != "in":
             if isinstance(literals[0], str):
                 self._misuse(
                     f"{literals[0]!r} is a special value, which is on no side of another; compare it "
                     "by = or in"
                 )
-            masks, own = self.grid.ordered(op, literals[0]), np.zeros(len(self.special), np.bool_)
-        else:
-            own, ordinary = self._chosen(literals)
-            masks = self.grid.among(ordinary)
-        return np.append(masks[0], own), np.append(masks[1], own)
-
-    def _chosen(self, literals: Sequence[Any]) -> tuple[NDArray[np.bool_], list[Fraction]]:
-        """Which special values are among the literals, and the other literals."""
+            return own, [*literals]
         places: dict[Any, int] = {word: self.special.index(word) for word in self._words}
         places |= self._special_points
 
@@ -586,35 +579,36 @@ class Binned(Modelled):
             nearest = isinstance(literal, Fraction) and not self.grid.discrete
             return places.get(self._point(float(literal)) if nearest else literal)
 
-        own = np.zeros(len(self.special), np.bool_)
         own[[at for literal in literals if (at := place(literal)) is not None]] = True
         return own, [literal for literal in literals if place(literal) is None]
 
     def _satisfied(self, op: str, literals: Sequence[Any], array: pa.Array) -> NDArray[np.bool_]:
+        own, ordinary = self._chosen(op, literals)
         points, valid = self._read(array, self.null_values)
-        if not self.special:
-            return self._holds(op, literals, points, valid)
-        marks = self._marks(array, points, valid)
-        own, ordinary = np.zeros(len(self.special), np.bool_), literals
-        if op == "in":
-            own, ordinary = self._chosen(literals)
-        return np.where(marks < 0, self._holds(op, ordinary, points, valid), own[marks])
-
-    def _holds(
-        self, op: str, literals: Sequence[Any], points: NDArray, valid: NDArray[np.bool_]
-    ) -> NDArray[np.bool_]:
         points = np.where(valid, self.grid.clip(points), self.grid.lows[0])
-        if op != "in":
-            return Cells(points, points).ordered(op, literals[0])[0]
-        if self.grid.discrete:
-            whole = [x.numerator for x in literals if x.denominator == 1 and -(2**63) <= x < 2**63]
-            return np.isin(points, np.array(whole, np.int64))
-        return np.isin(points, np.array([float(x) for x in literals]))
+        holds = Cells(points, points).compared(op, ordinary)[0]
+        if not self.special:
+            return holds
+        marks = self._marks(array, self.null_values)
+        return np.where(marks < 0, holds, own[marks])
 
 
 def _next(points: NDArray, step: int = 1) -> NDArray:
     """The points beside these, upwards or downwards."""
     return points + step if points.dtype.kind == "i" else np.nextafter(points, step * inf)
+
+
+def keys(points: NDArray[Any]) -> NDArray[np.int64]:
+    """Whole numbers in the order of the points, neighbours one apart: for doubles, their place."""
+    if points.dtype.kind == "i":
+        return points.astype(np.int64)
+    bits = (np.asarray(points, np.float64) + 0.0).view(np.int64)
+    return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
+
+
+def doubles(found: NDArray[np.int64]) -> NDArray[np.float64]:
+    """What `keys` made whole numbers of."""
+    return np.where(found < 0, np.int64(-(2**63)) - found, found).view(np.float64)
 
 
 def largest(points: NDArray[np.int64]) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Sequence, Sized
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from math import isfinite
 from typing import Any, ClassVar
 
@@ -42,6 +42,7 @@ __all__ = ["Boolean", "Category", "Value", "checked_prefixes", "is_parent"]
 Value = str | int | float | bool | date
 """What a category can list."""
 
+_EXAMPLES = {str: '"OTHER"', int: "-1", float: "-1.0", date: "1900-01-01"}
 _DTYPES = {str: "string", bool: "bool", int: "int64", float: "float64", date: "date32[day]"}
 
 
@@ -135,7 +136,7 @@ class Category(Modelled):
         if type(self.other) is not kind:
             self._refuse(
                 f"other = {self.other!r} must be the value that stands for the rest on output, "
-                f"of the same kind as the values; for instance other = {_example(kind)}"
+                f"of the same kind as the values; for instance other = {_EXAMPLES[kind]}"
             )
         if self.other in self.values:
             self._refuse(f"other = {self.other!r} is one of the values; name another value")
@@ -172,10 +173,15 @@ class Category(Modelled):
             return pa.array([Decimal(repr(value)) for value in self.listed], type_)
         if isinstance(self.values[0], str):
             return converted(self._words, type_)
-        points = np.array([_point(value) for value in self.listed])
         if isinstance(self.values[0], date):
-            return converted(array_of(points.astype(np.int32)).cast(pa.date32()), type_)
-        return converted(array_of(points), type_)
+            return converted(array_of(self.points.astype(np.int32)).cast(pa.date32()), type_)
+        return converted(array_of(self.points), type_)
+
+    @cached_property
+    def points(self) -> NDArray[Any]:
+        """The values as NumPy's, in the order of the codes; dates as days since 1970."""
+        epoch = date(1970, 1, 1).toordinal()
+        return np.array([v.toordinal() - epoch if isinstance(v, date) else v for v in self.listed])
 
     def _usual_dtype(self) -> str:
         return _DTYPES[type(self.values[0])]
@@ -226,17 +232,10 @@ class Category(Modelled):
         kind = type(self.values[0])
         if kind is str:
             return self._look_up_texts(array, tokens)
-        if kind is bool:
-            points, readable = booleans(array, tokens)
-        elif kind is int:
-            points, readable = integers(array, tokens)
-            if _fractional(array.type):
-                readable &= floats(array, tokens)[0] == points
-        elif kind is float:
-            points, readable = floats(array, tokens)
-        else:
-            points, readable = ticks(array, tokens, tick=DAY)
-        known = np.array([_point(value) for value in self.listed])
+        points, readable = _READERS[kind](array, tokens)
+        if kind is int and _fractional(array.type):
+            readable &= floats(array, tokens)[0] == points
+        known = self.points
         order = np.argsort(known)
         at = np.minimum(np.searchsorted(known[order], points), len(known) - 1)
         return np.where(readable & (known[order][at] == points), order[at], -1)
@@ -317,8 +316,9 @@ class Category(Modelled):
             )
         if literals[0] >= len(self.values):
             self._misuse(f"{op!r} cannot be used with OTHER, which has no place in the order")
-        by_place = kind in (str, bool)
-        places = np.array([at if by_place else _point(v) for at, v in enumerate(self.values)])
+        places = self.points[: len(self.values)]
+        if kind in (str, bool):
+            places = np.arange(len(self.values))
         holds = _INEQUALITIES[op](places, places[literals[0]])
         rest = self.cells - len(self.values)
         inner, outer = np.zeros(rest, np.bool_), np.ones(rest, np.bool_)
@@ -335,9 +335,7 @@ class Boolean(Modelled):
 
     kind: ClassVar[str] = "boolean"
     usual: ClassVar[str] = "bool"
-
-    def _accepts(self, type_: pa.DataType) -> bool:
-        return pa.types.is_boolean(type_) or pa.types.is_integer(type_) or writes_text(type_)
+    held_by = (pa.types.is_boolean, pa.types.is_integer, writes_text)
 
     @property
     def cells(self) -> int:
@@ -386,6 +384,7 @@ def checked_prefixes(column: Column, prefixes: Any) -> tuple[int, ...]:
     return tuple(prefixes)
 
 
+_READERS = {bool: booleans, int: integers, float: floats, date: partial(ticks, tick=DAY)}
 _INEQUALITIES = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
 
 
@@ -395,21 +394,10 @@ def _fractional(type_: pa.DataType) -> bool:
     return pa.types.is_floating(type_) or pa.types.is_decimal(type_) or is_text(type_)
 
 
-def _point(value: Value) -> int | float:
-    if isinstance(value, date):
-        return value.toordinal() - date(1970, 1, 1).toordinal()
-    assert not isinstance(value, str)
-    return value
-
-
 def _text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value.isoformat() if isinstance(value, date) else str(value)
-
-
-def _example(kind: type) -> str:
-    return {str: '"OTHER"', int: "-1", float: "-1.0", date: "1900-01-01"}[kind]
 
 
 def _readings(literal: Any, kind: type) -> list[Any]:

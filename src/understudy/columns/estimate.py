@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.columns.ladder import Measured, Rounds, Scale, rounds
-from understudy.columns.segments import fitted
-from understudy.columns.shape import Shape, multiples
+from understudy.columns.shape import Shape, multiples, row_of
 
-__all__ = ["learned", "usual_cells"]
+__all__ = ["fitted", "learned", "usual_cells"]
 
 Floats = NDArray[np.float64]
 
@@ -118,8 +117,7 @@ def _without_points(
     decades, steps, counts = found[0], found[1], found[2].copy()
     points = np.flatnonzero((np.diff(edges) == 1) & (mass > 0))
     kinds = np.argmax(edges[points, None] % steps == 0, axis=1)
-    rows = np.clip(np.searchsorted(decades, edges[points], side="right") - 1, 0, len(counts) - 1)
-    np.subtract.at(counts, (rows, kinds), mass[points])
+    np.subtract.at(counts, (row_of(edges[points], decades), kinds), mass[points])
     weights = np.rint(np.maximum(counts, 0.0)).astype(int).ravel()
     return tuple(decades.tolist()), tuple(steps[:-1].tolist()), tuple(weights.tolist())
 
@@ -133,7 +131,7 @@ def _width(edges: NDArray[Any], found: Roundness | None) -> Floats:
     if found is None:
         return plain
     decades, steps, counts = found
-    row = np.clip(np.searchsorted(decades, edges[:-1], side="right") - 1, 0, len(counts) - 1)
+    row = row_of(edges[:-1], decades)
     among = np.maximum(multiples(decades, steps), 1.0)
     chances = counts / among / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
     whole = np.diff(decades).astype(np.float64)[row]
@@ -160,10 +158,10 @@ def _leaves(
         same = np.repeat(np.diff(parts) == 1, np.diff(parts))  # known best from above
         known = np.where(same, np.repeat(known, np.diff(parts)), counts[at])
         sigma = np.where(same, np.repeat(sigma, np.diff(parts)), np.sqrt(variances[at]))
-    edges, mass = _without_islands(levels[-1], mass, sigma)
+    mass = _without_islands(levels[-1], mass, sigma)
     unseen = np.where(mass == 0, np.expm1(2 * np.clip(known / sigma, 0.0, 10.0)), 0.0)
     unseen *= UNSEEN * mass.sum() / max(unseen.sum(), 1.0) if scale.bounded else 0.0
-    return _trimmed(scale, edges, mass, unseen)
+    return _trimmed(scale, levels[-1], mass, unseen)
 
 
 def _upwards(
@@ -313,19 +311,12 @@ def _downwards(
     for row, (line, cells) in enumerate(zip(kept, lines, strict=True)):
         mass[cells] = np.where(atoms[cells], counts[cells], 0.0)
         mass[line] = fit[row, : len(line)]
-        total = mass[cells].sum()
-        whole = above[opened[row]]
-        mass[cells] = mass[cells] * (whole / total) if total > 0 else whole * _even(width[cells])
+        shares = mass[cells] if mass[cells].any() else width[cells]
+        mass[cells] = shares * (above[opened[row]] / shares.sum())
     return mass
 
 
-def _even(width: Floats) -> Floats:
-    return width / width.sum()
-
-
-def _without_islands(
-    edges: NDArray[Any], mass: Floats, sigma: Floats
-) -> tuple[NDArray[Any], Floats]:
+def _without_islands(edges: NDArray[Any], mass: Floats, sigma: Floats) -> Floats:
     """Light leaves behind a gap at either end are noise."""
     held = mass >= 0.05 * sigma
     mass = np.where(held | ~held.any(), mass, 0.0)  # something has to stay
@@ -343,7 +334,7 @@ def _without_islands(
             if not (away and mass[end] < ISLAND * sigma[end]):
                 break
             mass[end] = 0.0
-    return edges, mass
+    return mass
 
 
 def _trimmed(
@@ -450,3 +441,81 @@ def _cells(scale: Scale, edges: NDArray[Any], mass: Floats, count: int, least: f
         elif ranks[at] - ranks[starts[-1]] >= least and ranks[-1] - ranks[at] >= least:
             starts.append(at)
     return starts
+
+
+# Piecewise constant fits to noisy counts: the least squares with a price on every step
+
+
+def fitted(
+    counts: Floats,
+    sigma: Floats,
+    width: Floats,
+    enter: float,
+    step: float,
+    inside: bool,
+    faint: float,
+) -> Floats:
+    """Counts of neighbouring cells, at least zero, one fit for every row of the arrays.
+
+    Segments are empty or have one density. The sum of squared errors in units of `sigma`, plus
+    `enter` for each segment that follows an empty one and `step` for each that follows another, is
+    the least possible (dynamic programming). `inside`: to begin with a segment costs nothing, and an
+    empty one costs `step` too. A segment with less than `faint` deviations in it is empty. Inside a
+    segment counts are then shrunk towards its density (James-Stein). Cells of infinite `sigma` and
+    width 0 fill up short rows.
+    """
+    rows, cells = counts.shape
+    precision = sigma**-2.0
+    squares = _sums(counts**2 * precision)
+    products = _sums(counts * width * precision)
+    widths = _sums(width**2 * precision)
+    held = np.full((rows, cells + 1), np.inf)  # the least cost so far, the last segment holding
+    empty = np.full((rows, cells + 1), np.inf)  # or empty
+    held[:, 0] = -step if inside else np.inf
+    leave = step if inside else 0.0
+    empty[:, 0] = leave
+    begins = np.zeros((rows, cells + 1), np.intp)
+    after = np.zeros((rows, cells + 1), np.bool_)  # the empty cell before follows another empty one
+    for end in range(1, cells + 1):
+        product = np.maximum(products[:, end, None] - products[:, :end], 0.0)
+        whole = np.maximum(widths[:, end, None] - widths[:, :end], 1e-300)
+        rest = squares[:, end, None] - squares[:, :end] - product**2 / whole
+        cost = np.minimum(held[:, :end] + step, empty[:, :end] + enter) + rest
+        begins[:, end] = np.argmin(cost, axis=1)
+        held[:, end] = np.take_along_axis(cost, begins[:, end, None], axis=1)[:, 0]
+        alone = squares[:, end] - squares[:, end - 1]
+        left = np.inf if end == 1 else held[:, end - 1] + leave
+        after[:, end] = empty[:, end - 1] <= left
+        empty[:, end] = np.minimum(empty[:, end - 1], left) + alone
+    out = np.zeros_like(counts)
+    for row in range(rows):
+        end, holds = cells, held[row, cells] <= empty[row, cells]
+        while end > 0:
+            if not holds:
+                holds, end = not after[row, end], end - 1
+                continue
+            begin = int(begins[row, end])
+            out[row, begin:end] = _shrunk(
+                counts[row, begin:end], precision[row, begin:end], width[row, begin:end], faint
+            )
+            holds, end = held[row, begin] + step < empty[row, begin] + enter, begin
+    return out
+
+
+def _shrunk(counts: Floats, precision: Floats, width: Floats, faint: float) -> Floats:
+    """The counts of a segment, drawn towards its density as far as they differ by noise."""
+    total = float(np.sum(width**2 * precision))
+    if total <= 0:
+        return np.zeros(len(counts))
+    product = float(np.sum(counts * width * precision))
+    if product < faint * total**0.5:
+        return np.zeros(len(counts))
+    level = product / total * width
+    rest = float(np.sum((counts - level) ** 2 * precision))
+    freedom = int(np.count_nonzero(precision)) - 1
+    keep = max(0.0, 1.0 - freedom / rest) if rest > 0 else 0.0
+    return np.maximum(level + keep * (counts - level), 0.0)
+
+
+def _sums(values: Floats) -> Floats:
+    return np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)

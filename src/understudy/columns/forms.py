@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from understudy.columns.arrow import is_number
 from understudy.columns.base import Modelled
-from understudy.columns.binned import Binned
+from understudy.columns.binned import Binned, doubles, keys
 from understudy.columns.category import Boolean, Category
 from understudy.columns.numeric import Integer, Number
 from understudy.columns.reading import FALSE_WORDS, TRUE_WORDS
@@ -60,7 +60,6 @@ _UP = Context(prec=38, rounding=ROUND_CEILING)
 _EPOCH = datetime(1970, 1, 1)
 _FIRST_DAY, _LAST_DAY = (day.toordinal() - _EPOCH.toordinal() for day in (date.min, date.max))
 _DAY_MICROS = 86_400 * 10**6
-_TURNED = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -331,7 +330,7 @@ class _Order:
         if pa.types.is_boolean(type_):
             ends = 0, 1
         elif pa.types.is_floating(type_):
-            ends = _place(-np.inf), _place(np.inf)
+            ends = _key(-np.inf), _key(np.inf)
         elif pa.types.is_decimal(type_):
             ends = 1 - 10**type_.precision, 10**type_.precision - 1
         elif pa.types.is_date(type_):
@@ -346,15 +345,13 @@ class _Order:
             return pa.array([self.value(place) for place in places], self.type)
         at = np.asarray(places, np.int64)
         if pa.types.is_floating(self.type):
-            return pa.array(np.where(at < 0, at ^ _TURNED, at).view(np.float64))
+            return pa.array(doubles(at))
         return pa.array(at.astype(np.int32) if pa.types.is_date(self.type) else at).cast(self.type)
 
     def value(self, place: int) -> Any:
         """The value at a place, as a Python one."""
         if pa.types.is_decimal(self.type):
             return _EXACT.scaleb(Decimal(place), -self.type.scale)
-        if pa.types.is_floating(self.type):
-            return float(self.array([place])[0].as_py()) + 0.0  # zero has no sign
         if pa.types.is_timestamp(self.type):
             zone = None if self.type.tz is None else UTC
             return (_EPOCH + timedelta(microseconds=place)).replace(tzinfo=zone)
@@ -376,17 +373,15 @@ class _Order:
                 return [at]
             return [at * _DAY_MICROS, (at + 1) * _DAY_MICROS - 1]
         if pa.types.is_floating(self.type):
-            return [_place(float(value))] if isfinite(float(value)) else []
+            return [_key(float(value))] if isfinite(float(value)) else []
         if isinstance(value, str) and abs((value := Decimal(value)).adjusted()) > _LONGEST:
             return []
         units = Fraction(value) * 10 ** (self.type.scale if pa.types.is_decimal(self.type) else 0)
         return [units.numerator] if units.denominator == 1 else []
 
 
-def _place(value: float) -> int:
-    """Doubles in their order, as integers: the bits, with those of negative numbers turned."""
-    bits = int(np.array([value], np.float64).view(np.int64)[0])
-    return bits ^ _TURNED if bits < 0 else bits
+def _key(value: float) -> int:
+    return int(keys(np.array([value]))[0])
 
 
 def _decimal_form(column: Modelled, type_: pa.DataType) -> Pieces:
@@ -408,7 +403,7 @@ def _decimal_form(column: Modelled, type_: pa.DataType) -> Pieces:
             continue
         middle = (Fraction(before) + Fraction(start)) / 2 * scale
         units = ceil(middle)
-        if units == middle and _place(start) % 2:
+        if units == middle and _key(start) % 2:
             units += 1
         if units <= -most:
             code_before = code  # every value of the type has reached it

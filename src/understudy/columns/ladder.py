@@ -208,7 +208,7 @@ def first(scale: Scale) -> tuple[Any, ...]:
     """
     low, high = scale.low, scale.high
     if scale.calendar is not None:
-        inner = _calendar(scale, low, high, _unit(scale, low, high))
+        inner = _calendar(scale, low, high)
     elif scale.even:
         inner = _multiples(low, high, _step(high - low, _TOPS, scale.discrete))
     else:
@@ -304,7 +304,7 @@ def _children(scale: Scale, low: Any, high: Any, parts: int) -> list[Any]:
     if scale.after(low) >= high:
         return []
     if scale.calendar is not None:
-        return sorted({low + 1, *_calendar(scale, low, high, _unit(scale, low, high))})
+        return sorted({low + 1, *_calendar(scale, low, high)})
     if scale.discrete and high <= 0:  # mirrored: the right end of a negative cell is the round one
         return sorted(1 - cut for cut in _round_parts(scale, 1 - high, 1 - low, parts))
     return _round_parts(scale, low, high, parts)
@@ -315,50 +315,25 @@ def _round_parts(scale: Scale, low: Any, high: Any, parts: int) -> list[Any]:
     return sorted({scale.after(low), *_multiples(low, high, step)})
 
 
-_UNITS = ("decade", "year", "month", "day", "hour", "minute", "second")
-_NANOSECONDS = (3653 * DAY, 366 * DAY, 31 * DAY, DAY, 3600 * 10**9, 60 * 10**9, 10**9)
+_PARTS = (
+    ("Y", 10, 3653 * DAY),
+    ("Y", 1, 366 * DAY),
+    ("M", 1, 31 * DAY),
+    ("D", 1, DAY),
+    ("h", 1, 3600 * 10**9),
+    ("m", 1, 60 * 10**9),
+    ("s", 1, 10**9),
+)
+"""Of the calendar: so many of a unit of NumPy's, and their nanoseconds, at most."""
 
 
-def _unit(scale: Scale, low: int, high: int) -> str:
-    """The largest part of the calendar of which an interval holds about two or more."""
+def _calendar(scale: Scale, low: int, high: int) -> list[int]:
+    """Where parts of the calendar begin inside an interval: the largest that it holds two of."""
     assert scale.calendar is not None
     width = (high - low) * scale.calendar
-    for unit, size in zip(_UNITS, _NANOSECONDS, strict=True):
-        if width >= 2 * size:
-            return unit
-    return _UNITS[-1]
-
-
-def _calendar(scale: Scale, low: int, high: int, unit: str) -> list[int]:
-    """Where parts of the calendar begin inside an interval."""
-    assert scale.calendar is not None
-    at, last = scale.own(low), scale.own(high)
-    found = []
-    moment: datetime | None = _begin(at, unit)
-    while moment is not None and moment < last:
-        point = tick_of(moment, scale.calendar)
-        if low < point < high:
-            found.append(point)
-        moment = _following(moment, unit)
-    return found
-
-
-def _begin(moment: datetime, unit: str) -> datetime:
-    if unit == "decade":
-        return datetime(max(1, moment.year // 10 * 10), 1, 1)
-    fields = _UNITS.index(unit)
-    parts = [moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second]
-    return datetime(*(parts[:fields] + [1, 1][fields - 1 :] if fields < 3 else parts[:fields]))  # type: ignore[arg-type]
-
-
-def _following(moment: datetime, unit: str) -> datetime | None:
-    try:
-        if unit in ("decade", "year"):
-            return moment.replace(
-                year=moment.year + (10 - moment.year % 10 if unit == "decade" else 1)
-            )
-        if unit == "month":
-            return datetime(moment.year + moment.month // 12, moment.month % 12 + 1, 1)
-        return moment + timedelta(**{f"{unit}s": 1})
-    except (ValueError, OverflowError):
-        return None
+    held = (part for part in _PARTS if width >= 2 * part[2])
+    unit, many, _ = next(held, _PARTS[-1])
+    first, last = (np.datetime64(scale.own(end), unit).astype(int) for end in (low, high))
+    begins = np.arange(first // many * many, last + 1, many).astype(f"M8[{unit}]").astype("M8[us]")
+    points = begins.astype(np.int64) // (scale.calendar // 1000)
+    return points[(low < points) & (points < high)].tolist()

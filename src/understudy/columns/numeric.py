@@ -20,6 +20,7 @@ from understudy.columns.reading import Read, floats, integers, is_text, round_to
 
 __all__ = ["Integer", "Number", "exact_number"]
 
+_NUMBERS = (pa.types.is_floating, pa.types.is_decimal128, writes_text)
 _FAR = re.compile(r"[eE][+-]?0*[\d_]{4}")
 
 
@@ -33,14 +34,12 @@ class Integer(Binned):
 
     kind: ClassVar[str] = "integer"
     usual: ClassVar[str] = "int64"
+    held_by = (pa.types.is_integer, *_NUMBERS)
     example: ClassVar[str] = "0"
 
     lower: int | None = None
     upper: int | None = None
     edges: tuple[int, ...] | None = None
-
-    def _accepts(self, type_: pa.DataType) -> bool:
-        return pa.types.is_integer(type_) or _holds_numbers(type_)
 
     def _bound(self, key: str, value: Any) -> int:
         if isinstance(value, float) and value.is_integer():
@@ -87,6 +86,7 @@ class Number(Binned):
 
     kind: ClassVar[str] = "number"
     usual: ClassVar[str] = "float64"
+    held_by = _NUMBERS
     example: ClassVar[str] = "0.0"
 
     lower: float | None = None
@@ -115,9 +115,6 @@ class Number(Binned):
         if pa.types.is_decimal(self.arrow_type) and self.decimals is None:
             self._set("decimals", self.arrow_type.scale)
         super()._check_cells()
-
-    def _accepts(self, type_: pa.DataType) -> bool:
-        return _holds_numbers(type_)
 
     def _bound(self, key: str, value: Any) -> float:
         if not isinstance(value, (int, float)) or isinstance(value, bool) or not isfinite(value):
@@ -226,9 +223,9 @@ class Number(Binned):
             return f"{float(point):.6g}"
         return f"{int(point) / 10**self.decimals:.{self.decimals}f}"
 
-    def _cell_labels(self) -> list[str]:
+    def _ordered_labels(self) -> list[str]:
         if self.decimals is not None:
-            return super()._cell_labels()
+            return super()._ordered_labels()
         shown = [f"{edge:.6g}" for edge in (*self._cut.lows, self._cut.highs[-1])]
         *labels, last = (f"[{low}, {high})" for low, high in pairwise(shown))
         return [*labels, last[:-1] + "]"]
@@ -236,10 +233,6 @@ class Number(Binned):
     def _place(self, literal: Any) -> Fraction:
         number = _number(self, literal)
         return number if self.decimals is None else number * 10**self.decimals
-
-
-def _holds_numbers(type_: pa.DataType) -> bool:
-    return pa.types.is_floating(type_) or pa.types.is_decimal128(type_) or writes_text(type_)
 
 
 def exact_number(text: str) -> Fraction:

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Shape", "multiples"]
+__all__ = ["FACTS", "Shape", "multiples", "row_of"]
 
+FACTS = ("leaves", "weights", "decades", "steps", "roundness")
+"""What a schema file says of a shape."""
 STEEPEST = 4.0
 """Of the power of a density inside a leaf."""
 POINTLIKE = 2.0**-19
@@ -38,14 +40,7 @@ class Shape:
 
     def facts(self) -> dict[str, tuple[Any, ...]]:
         """What a schema file says of it beside the edges, which tell where cells begin."""
-        written = {
-            "leaves": self.leaves,
-            "weights": self.weights,
-            "decades": self.decades,
-            "steps": self.steps,
-            "roundness": self.roundness,
-        }
-        return {key: values for key, values in written.items() if values}
+        return {key: values for key in FACTS if (values := getattr(self, key))}
 
     @property
     def discrete(self) -> bool:
@@ -166,7 +161,7 @@ class Shape:
         counts = np.array(self.roundness, np.float64).reshape(-1, len(steps))
         decades = np.array(self.decades, np.int64)
         lows = self._lows
-        row = np.clip(np.searchsorted(decades, lows[:-1], side="right") - 1, 0, len(counts) - 1)
+        row = row_of(lows[:-1], decades)
         among = np.maximum(multiples(decades, steps), 1)
         chances = counts[row] / among[row] * multiples(lows, steps)
         chances[np.diff(lows) == 1] = 0.0
@@ -190,6 +185,11 @@ class Shape:
             out[fits] = to[fits]
             open_ &= ~fits
         return out
+
+
+def row_of(points: NDArray[Any], decades: NDArray[Any]) -> NDArray[np.intp]:
+    """The decade of each point, of the nearest one where it has none."""
+    return np.clip(np.searchsorted(decades, points, side="right") - 1, 0, len(decades) - 2)
 
 
 def multiples(lows: NDArray[np.int64], steps: NDArray[np.int64]) -> NDArray[np.float64]:

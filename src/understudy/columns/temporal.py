@@ -120,6 +120,10 @@ class _Temporal(Binned):
         return "choose a finer or wider dtype, or narrower bounds"
 
 
+def _is_naive(type_: pa.DataType) -> bool:
+    return pa.types.is_timestamp(type_) and type_.tz is None
+
+
 @dataclass(frozen=True)
 class Date(_Temporal):
     """A day in `lower..upper`; without bins at most 1000 days, one cell each.
@@ -131,15 +135,13 @@ class Date(_Temporal):
 
     kind: ClassVar[str] = "date"
     usual: ClassVar[str] = "date32[day]"
+    held_by = (pa.types.is_date, _is_naive, writes_text)
     example: ClassVar[str] = "2000-01-31"
     iso: ClassVar[str] = "%Y-%m-%d"
 
     lower: date | None = None
     upper: date | None = None
     edges: tuple[date, ...] | None = None
-
-    def _accepts(self, type_: pa.DataType) -> bool:
-        return pa.types.is_date(type_) or _naive_or_text(type_)
 
     def _bound(self, key: str, value: Any) -> date:
         return self._moment(key, value).date()
@@ -159,6 +161,7 @@ class Datetime(_Temporal):
 
     kind: ClassVar[str] = "datetime"
     usual: ClassVar[str] = "timestamp[us]"
+    held_by = (pa.types.is_timestamp, writes_text)
     example: ClassVar[str] = "2000-01-31T00:00:00"
     iso: ClassVar[str] = "%Y-%m-%dT%H:%M:%S"
 
@@ -175,9 +178,6 @@ class Datetime(_Temporal):
             )
         super()._normalise()
 
-    def _accepts(self, type_: pa.DataType) -> bool:
-        return pa.types.is_timestamp(type_) or _naive_or_text(type_)
-
     @property
     def _tick(self) -> int:
         return RESOLUTIONS[self.resolution]
@@ -191,9 +191,3 @@ class Datetime(_Temporal):
 
     def _show_point(self, point: Any) -> str:
         return self._at(point).isoformat()
-
-
-def _naive_or_text(type_: pa.DataType) -> bool:
-    if pa.types.is_timestamp(type_):
-        return type_.tz is None
-    return writes_text(type_)

@@ -45,6 +45,7 @@ __all__ = [
     "Undeclared",
     "UndeclaredBins",
     "UndeclaredCategory",
+    "UndeclaredOrdered",
     "UndeclaredShape",
 ]
 
@@ -123,9 +124,7 @@ class Text(Column):
     """Free text: never modelled, never read, left out of the output."""
 
     kind: ClassVar[str] = "text"
-
-    def _accepts(self, type_: pa.DataType) -> bool:
-        return is_text(type_)
+    held_by = (is_text,)
 
 
 @dataclass(frozen=True)
@@ -187,6 +186,7 @@ class UndeclaredCategory(Undeclared):
     """
 
     kind: ClassVar[str] = "category"
+    held_by = (writes_text,)
 
     values: str = field(default="", kw_only=True)
     other: str = "OTHER"
@@ -217,9 +217,6 @@ class UndeclaredCategory(Undeclared):
             )
         super().__post_init__()
         self.check_nulls(self.null_values)
-
-    def _accepts(self, type_: pa.DataType) -> bool:
-        return writes_text(type_)
 
     def largest(self) -> Category:
         """As many values as may be found."""
@@ -273,25 +270,46 @@ class UndeclaredCategory(Undeclared):
         return room and closed == self.found(*found)
 
 
-def _ordered(column: Undeclared, wanted: str, said: str) -> type[Binned]:
-    """The type of an ordered column by its name."""
-    kinds: dict[str, type[Binned]] = {kind.kind: kind for kind in (Integer, Number, Date, Datetime)}
-    if wanted not in kinds:
-        column._refuse(f"{said} is for ordered columns, not {wanted!r}")
-    return kinds[wanted]
-
-
 @dataclass(frozen=True)
-class UndeclaredBins(Undeclared):
-    """An ordered column between public bounds, to be cut at private quantiles.
+class UndeclaredOrdered(Undeclared):
+    """An ordered column whose cells are found privately.
 
-    `wanted` is its type, `facts` what else is declared of it, `quantiles` the number of cells.
+    `wanted` is its type, `facts` what else is declared of it.
     """
 
-    kind: ClassVar[str] = "quantiles"
+    said: ClassVar[str]
+    """How a schema file asks for it."""
 
     wanted: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if self.facts.get("edges") is not None:
+            self._refuse("bins and edges are both given; keep one of them")
+        self._set("dtype", self._example.dtype)
+        self.largest()
+        super().__post_init__()
+
+    @cached_property
+    @abstractmethod
+    def _example(self) -> Binned:
+        """A column of this type between some bounds; checks everything else that is declared."""
+
+    def _made(self, **cuts: Any) -> Binned:
+        kinds: dict[str, type[Binned]] = {k.kind: k for k in (Integer, Number, Date, Datetime)}
+        if self.wanted not in kinds:
+            self._refuse(f"{self.said} is for ordered columns, not {self.wanted!r}")
+        own = {k: v for k, v in self.facts.items() if k not in ("lower", "upper")}
+        return kinds[self.wanted](self.name, **{**own, **self._common, **cuts})
+
+
+@dataclass(frozen=True)
+class UndeclaredBins(UndeclaredOrdered):
+    """An ordered column between public bounds, to be cut at private quantiles: so many cells."""
+
+    kind: ClassVar[str] = "quantiles"
+    said: ClassVar[str] = "bins = {quantiles = …}"
+
     quantiles: int = 0
 
     def __post_init__(self) -> None:
@@ -300,25 +318,19 @@ class UndeclaredBins(Undeclared):
                 f"bins = {{quantiles = {self.quantiles!r}}} must be a whole number from 2 to 256, "
                 "such as bins = {quantiles = 16}"
             )
-        if self.facts.get("edges") is not None:
-            self._refuse("bins and edges are both given; keep one of them")
-        lower, upper = self.facts.get("lower"), self.facts.get("upper")
-        self._set("dtype", self._made(lower=lower, upper=upper, bins=2).dtype)
-        self.largest()
         super().__post_init__()
 
-    def _made(self, **cuts: Any) -> Binned:
-        kind = _ordered(self, self.wanted, "bins = {quantiles = …}")
-        for key in ("lower", "upper"):
-            if self.facts.get(key) is None:
+    @cached_property
+    def _example(self) -> Binned:
+        bounds = {key: self.facts.get(key) for key in ("lower", "upper")}
+        for key, bound in bounds.items():
+            if bound is None:
                 self._refuse(f"{key} is missing; quantiles are found between public bounds")
-        own = {k: v for k, v in self.facts.items() if k not in ("lower", "upper")}
-        return kind(self.name, **cuts, **own, **self._common)
+        return self._made(**bounds, bins=2)
 
     def _even(self, cells: int) -> list[Any]:
         """Edges of about equal width, fewer where there are fewer values."""
-        bounds = self._made(lower=self.facts["lower"], upper=self.facts["upper"], bins=2)
-        low, high = bounds.lower, bounds.upper
+        low, high = self._example.lower, self._example.upper
         decimals = self.facts.get("decimals")
 
         def at(i: int) -> Any:
@@ -376,32 +388,17 @@ class UndeclaredBins(Undeclared):
 
 
 @dataclass(frozen=True)
-class UndeclaredShape(Undeclared):
+class UndeclaredShape(UndeclaredOrdered):
     """An ordered column whose cells, and how values lie inside them, are found privately.
 
-    `wanted` is its type, `facts` what else is declared of it: public bounds, loose ones, or none.
+    Bounds among its `facts` may be close or loose, or missing.
     """
 
     kind: ClassVar[str] = "shape"
-
-    wanted: str = ""
-    facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
-
-    def __post_init__(self) -> None:
-        if self.facts.get("edges") is not None:
-            self._refuse("bins and edges are both given; keep one of them")
-        self._set("dtype", self._example.dtype)
-        self.largest()
-        super().__post_init__()
-
-    def _made(self, **cuts: Any) -> Binned:
-        kind = _ordered(self, self.wanted, 'bins = "shape"')
-        own = {k: v for k, v in self.facts.items() if k not in ("lower", "upper")}
-        return kind(self.name, **{**own, **self._common, **cuts})
+    said: ClassVar[str] = 'bins = "shape"'
 
     @cached_property
     def _example(self) -> Binned:
-        """A column of this type between some bounds; checks everything else that is declared."""
         numbers = self.wanted in ("integer", "number")
         found = self._made(**_SOME_NUMBERS if numbers else _SOME_DAYS, bins=1)
         if found.dtype == "float16":
@@ -424,12 +421,10 @@ class UndeclaredShape(Undeclared):
                     f"{key} = {stated} is beyond {_FARTHEST:g}, which is as far as a shape is sought; "
                     "leave it out, or cut the column by edges"
                 )
-        found = Scale(**bounds)
-        if isinstance(made, Date | Datetime):
-            found = Scale(**bounds, calendar=made._tick)
-        elif isinstance(made, Number):
-            decimals = made.decimals
-            found = Scale(**bounds, grid=None if decimals is None else Fraction(1, 10**decimals))
+        calendar = made._tick if isinstance(made, Date | Datetime) else None
+        decimals = made.decimals if isinstance(made, Number) else 0
+        grid = None if decimals is None else Fraction(1, 10**decimals)
+        found = Scale(**bounds, grid=grid, calendar=calendar)
         if not found.discrete and found.low < found.high < found.low + _NARROWEST:
             self._refuse(f"its bounds lie closer than {_NARROWEST:g}; cut it by bins or edges")
         if found.low >= found.high:
@@ -458,7 +453,7 @@ class UndeclaredShape(Undeclared):
                 point = self._example._literal(literal)
             except WorkloadError:
                 continue  # whoever reads the comparison says what is wrong with it
-            special = op in ("=", "!=") and not self._example._chosen([point])[1]
+            special = op in ("=", "!=") and not self._example._chosen("in", [point])[1]
             if special or isinstance(point, str):
                 continue  # a special value is its own cell
             at, after = ceil(point), floor(point) + 1

@@ -18,6 +18,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 
 from understudy.columns.amounts import Amounts, Linear, amounts, points_of
 from understudy.columns.base import Modelled
-from understudy.columns.binned import Binned
+from understudy.columns.binned import Binned, doubles, keys
 from understudy.columns.category import Category
 from understudy.errors import SchemaError
 
@@ -169,19 +170,6 @@ def _lower(
     most[pair] = min(limit, most.get(pair, limit))
 
 
-def keys(points: NDArray[Any]) -> Points:
-    """Whole numbers in the order of the points, neighbours one apart: for doubles, their place."""
-    if points.dtype.kind == "i":
-        return points.astype(np.int64)
-    bits = (np.asarray(points, np.float64) + 0.0).view(np.int64)
-    return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
-
-
-def _doubles(found: Points) -> NDArray[np.float64]:
-    """What `keys` made whole numbers of."""
-    return np.where(found < 0, np.int64(-(2**63)) - found, found).view(np.float64)
-
-
 @dataclass(frozen=True, eq=False)
 class Order:
     """Columns that are tied together and the edges between them, closed; made by `ordered`.
@@ -211,7 +199,7 @@ class Order:
         mask[: len(low), : len(high)] = low[:, None] > high[None, :] + each.most
         return mask
 
-    def broken(self, table: Mapping[str, Any]) -> Mask:
+    def broken(self, table: Mapping[str, Any] | pa.Table) -> Mask:
         """Which rows break an edge, by their values."""
         return self._off(*self.read(table))
 
@@ -227,31 +215,22 @@ class Order:
         at = np.flatnonzero(bad if rows is None else bad & rows)
         if not at.size:
             return {}
+        now, held = np.stack(found)[:, at], np.stack(there)[:, at]
         taken = pa.array(at)
-        codes = {c.name: c.encode(arrays[c.name].take(taken)) for c in self.columns}
-        now = {name: found[name][at] for name in self.names}
-        held = {name: there[name][at] for name in self.names}
-        left = np.arange(len(at))
+        codes = np.stack([c.encode(arrays[c.name].take(taken)) for c in self.columns])
+        left = np.arange(at.size)
         for _ in range(_TRIES):
-            here = {name: held[name][left] for name in self.names}
-            drawn = {
-                c.name: self._drawn(c, codes[c.name][left], here[c.name], now[c.name][left], rng)
-                for c in self.columns
-            }
-            good = ~self._off(drawn, here)
-            for name in self.names:
-                now[name][left[good]] = drawn[name][good]
+            here = zip(self.columns, codes[:, left], held[:, left], now[:, left], strict=True)
+            drawn = np.stack([self._drawn(*each, rng) for each in here])
+            good = ~self._off(drawn, held[:, left])
+            now[:, left[good]] = drawn[:, good]
             left = left[~good]
             if not left.size:
                 break
-        here = {name: held[name][left] for name in self.names}
-        ends = {c.name: self.cells(c, codes[c.name][left], here[c.name]) for c in self.columns}
-        last = self._within(ends, {name: now[name][left] for name in self.names}, here, rng)
-        for name, points in last.items():
-            now[name][left] = points
+        now[:, left] = self._within(codes[:, left], now[:, left], held[:, left], rng)
         return {
-            c.name: self.patched(c, arrays[c.name], at[held[c.name]], now[c.name][held[c.name]])
-            for c in self.columns
+            column.name: self.patched(column, arrays[column.name], at[own], points[own])
+            for column, points, own in zip(self.columns, now, held, strict=True)
         }
 
     # Points of a column and what they are compared by
@@ -266,7 +245,7 @@ class Order:
     def _points(self, column: Modelled, found: Points) -> NDArray[Any]:
         places = _amounts(column).decimals
         if self.finest is None:
-            return _doubles(found) if places is None else _doubles(found).astype(np.int64)
+            return doubles(found) if places is None else doubles(found).astype(np.int64)
         assert places is not None
         return found // 10 ** (self.finest - places)
 
@@ -280,20 +259,21 @@ class Order:
         low, high = self._ends(column)
         return low[at], high[at]
 
-    def read(self, table: Mapping[str, Any]) -> tuple[dict[str, Points], dict[str, Mask]]:
+    def read(self, table: Mapping[str, Any] | pa.Table) -> tuple[list[Points], list[Mask]]:
         """What the values of every column are compared by, and which have something to compare."""
-        found: dict[str, Points] = {}
-        there: dict[str, Mask] = {}
-        for column in self.columns:
-            points, there[column.name] = _points_of(column, table[column.name])
-            found[column.name] = self._keys(column, points)
-        return found, there
+        read = [points_of(c, table[c.name], _amounts(c)) for c in self.columns]
+        found = [self._keys(c, points) for c, (points, _) in zip(self.columns, read, strict=True)]
+        return found, [there for _, there in read]
 
-    def _off(self, found: Mapping[str, Points], there: Mapping[str, Mask]) -> Mask:
-        off = np.zeros(len(found[self.names[0]]), np.bool_)
-        for each in self.edges:
-            over = found[each.x] > found[each.y] + each.most
-            off |= over & there[each.x] & there[each.y]
+    @cached_property
+    def _pairs(self) -> list[tuple[int, int, int]]:
+        """The edges by places of columns."""
+        return [(self.names.index(e.x), self.names.index(e.y), e.most) for e in self.edges]
+
+    def _off(self, found: Sequence[Points] | Points, there: Sequence[Mask] | Mask) -> Mask:
+        off = np.zeros(len(found[0]), np.bool_)
+        for x, y, most in self._pairs:
+            off |= (found[x] > found[y] + most) & there[x] & there[y]
         return off
 
     # New values
@@ -307,30 +287,24 @@ class Order:
         return np.where(there, self._keys(column, points), now)
 
     def _within(
-        self,
-        ends: Mapping[str, tuple[Points, Points]],
-        now: Mapping[str, Points],
-        there: Mapping[str, Mask],
-        rng: np.random.Generator,
-    ) -> dict[str, Points]:
+        self, codes: NDArray[Any], now: Points, there: Mask, rng: np.random.Generator
+    ) -> Points:
         """Values of their cells that keep all edges, one column after the other.
 
         Since the edges are closed, there always is one for the next.
         """
-        done: dict[str, Points] = {}
-        for column in self.columns:
-            name = column.name
-            low, high = ends[name]
-            for each in self.edges:
-                if name == each.x:
-                    most = done.get(each.y, ends[each.y][1]) + each.most
-                    high = np.where(there[each.y], np.minimum(high, most), high)
-                elif name == each.y:
-                    least = done.get(each.x, ends[each.x][0]) - each.most
-                    low = np.where(there[each.x], np.maximum(low, least), low)
-            inside = (low <= now[name]) & (now[name] <= high) | ~there[name]
-            done[name] = np.where(inside, now[name], self.between(column, low, high, rng))
-        return done
+        ends = map(self.cells, self.columns, codes, there)
+        low, high = map(np.stack, zip(*ends, strict=True))
+        for at, column in enumerate(self.columns):
+            for x, y, most in self._pairs:
+                if at == x:
+                    high[x] = np.where(there[y], np.minimum(high[x], high[y] + most), high[x])
+                elif at == y:
+                    low[y] = np.where(there[x], np.maximum(low[y], low[x] - most), low[y])
+            inside = (low[at] <= now[at]) & (now[at] <= high[at]) | ~there[at]
+            drawn = self.between(column, low[at], high[at], rng)
+            low[at] = high[at] = np.where(inside, now[at], drawn)
+        return low
 
     def between(
         self, column: Modelled, low: Points, high: Points, rng: np.random.Generator
@@ -338,11 +312,11 @@ class Order:
         """Points of the column's own, uniform from `low` to `high`, where there are some."""
         places = _amounts(column).decimals
         if places is None:
-            first, last = _doubles(low), _doubles(high)
+            first, last = doubles(low), doubles(high)
             drawn = first + rng.random(len(first)) * (last - first)
             return keys(np.clip(drawn, first, last))
         if self.finest is None:
-            first, last = np.ceil(_doubles(low)), np.floor(_doubles(high))
+            first, last = np.ceil(doubles(low)), np.floor(doubles(high))
         else:
             step = 10 ** (self.finest - places)
             first, last = -(-low // step), high // step
@@ -370,14 +344,6 @@ def _known(column: Modelled) -> Amounts | None:
         places = np.arange(len(column.values))
         return Amounts(places, places, 0, f"places among {column.values!r}")
     return amounts(column)
-
-
-def _points_of(column: Modelled, array: Any) -> tuple[NDArray[Any], Mask]:
-    if amounts(column) is not None:
-        return points_of(column, array)
-    codes, known = column.encode(array), _amounts(column)
-    there = codes < len(known)
-    return np.where(there, codes, 0).astype(np.int64), there
 
 
 def _amounts(column: Modelled) -> Amounts:

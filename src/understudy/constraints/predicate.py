@@ -32,10 +32,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.amounts import Amounts, Linear, amounts, points_of
-from understudy.columns.base import Domain, Masks
+from understudy.columns.amounts import Amounts, Linear, amounts
+from understudy.columns.base import Masks
 from understudy.columns.binned import Cells
-from understudy.columns.derived import Mapped, Total
+from understudy.constraints.deriving import Domain, Mapped, Total
 from understudy.constraints.tokens import NAMES, Token, fail, tokens
 from understudy.errors import WorkloadError
 
@@ -81,17 +81,13 @@ class _Not:
 
 
 @dataclass(frozen=True)
-class _All:
-    parts: tuple["_Node", ...]
-
-
-@dataclass(frozen=True)
-class _Any:
+class _Joined:
+    word: str  # and, or
     parts: tuple["_Node", ...]
 
 
 _Leaf: TypeAlias = _Test | _Sum
-_Node: TypeAlias = _Leaf | _Not | _All | _Any
+_Node: TypeAlias = _Leaf | _Not | _Joined
 
 
 def _columns(node: _Node) -> Iterator[str]:
@@ -102,7 +98,7 @@ def _columns(node: _Node) -> Iterator[str]:
             yield from node.linear.names
         case _Not():
             yield from _columns(node.part)
-        case _All() | _Any():
+        case _Joined():
             for part in node.parts:
                 yield from _columns(part)
 
@@ -137,10 +133,9 @@ def _evaluate(node: _Node, leaf: Callable[[_Leaf], _Truth]) -> _Truth:
             return leaf(node)
         case _Not():
             return ~_evaluate(node.part, leaf)
-        case _All():
-            return functools.reduce(_Truth.__and__, (_evaluate(part, leaf) for part in node.parts))
-        case _Any():
-            return functools.reduce(_Truth.__or__, (_evaluate(part, leaf) for part in node.parts))
+        case _Joined():
+            join = _Truth.__and__ if node.word == "and" else _Truth.__or__
+            return functools.reduce(join, (_evaluate(part, leaf) for part in node.parts))
 
 
 # ---------------------------------------------------------------------------- the predicate
@@ -163,7 +158,10 @@ class Predicate:
             WorkloadError: With a caret under the place: malformed, no such column, or a value that
                 does not fit its column.
         """
-        node = _Parser(text, schema).parse()
+        return cls._of(text, schema, _Parser(text, schema).parse())
+
+    @classmethod
+    def _of(cls, text: str, schema: Domain, node: _Node) -> "Predicate":
         clique = {i for name in _columns(node) for i in schema.positions(name)}
         return cls(text, tuple(sorted(clique)), schema, node)
 
@@ -206,12 +204,9 @@ class Predicate:
     @property
     def conjuncts(self) -> tuple["Predicate", ...]:
         """The conditions that all have to hold for this one to hold; itself if there is but one."""
-        parts = self._node.parts if isinstance(self._node, _All) else (self._node,)
-        return tuple(self._part(node) for node in parts)
-
-    def _part(self, node: _Node) -> "Predicate":
-        clique = {i for name in _columns(node) for i in self._schema.positions(name)}
-        return Predicate(self.text, tuple(sorted(clique)), self._schema, node)
+        node = self._node
+        parts = node.parts if isinstance(node, _Joined) and node.word == "and" else (node,)
+        return tuple(self._of(self.text, self._schema, part) for part in parts)
 
     def _places(self, spread: _Spread, shape: tuple[int, ...]) -> tuple[Mask, Mask]:
         schema = self._schema
@@ -239,7 +234,9 @@ class Predicate:
 
         def leaf(test: _Leaf) -> _Truth:
             if isinstance(test, _Sum):
-                return _summed(test, schema, table)
+                columns = [schema.column(name) for name in test.linear.names]
+                points, there = test.linear.read(columns, table)
+                return _known(test, Cells(points, points), there)
             column = schema.column(test.column)
             values = table.column(test.column)
             true = column.evaluate(test.op, test.literal, values)
@@ -275,15 +272,6 @@ def _ends(linear: Linear, schema: Domain, spread: _Spread) -> tuple[NDArray, NDA
     return low, high, there
 
 
-def _summed(test: _Sum, schema: Domain, table: pa.Table) -> _Truth:
-    """Whether a sum of decoded columns is so."""
-    parts = _parts(test.linear, schema)
-    read = [points_of(schema.column(n), table.column(n)) for n in test.linear.names]
-    there = np.all([valid for _, valid in read], axis=0)
-    points = test.linear.of(parts, [points for points, _ in read])
-    return _known(test, Cells(points, points), there)
-
-
 def _parts(linear: Linear, schema: Domain) -> list[Amounts]:
     return [known for n in linear.names if (known := amounts(schema.column(n))) is not None]
 
@@ -291,13 +279,7 @@ def _parts(linear: Linear, schema: Domain) -> list[Amounts]:
 def _known(test: _Sum, cells: Cells, there: Mask) -> _Truth:
     if test.op == "is null":
         return _Truth(~there, ~there, there, there)
-    if test.op == "=":
-        point = float(test.bound) if not cells.discrete else test.bound
-        whole = cells.discrete and test.bound.denominator != 1
-        outer = (cells.lows <= point) & (cells.highs >= point) & (not whole)
-        inner = outer & (cells.lows == cells.highs)
-    else:
-        inner, outer = cells.ordered(test.op, test.bound)
+    inner, outer = cells.compared("in" if test.op == "=" else test.op, [test.bound])
     return _Truth(inner & there, outer & there, ~outer & there, ~inner & there)
 
 
@@ -361,18 +343,13 @@ class _Parser:
         return node
 
     def _or(self) -> _Node:
-        parts = self._joined("or", self._and)
-        return parts[0] if len(parts) == 1 else _Any(parts)
+        return self._joined("or", lambda: self._joined("and", self._not))
 
-    def _and(self) -> _Node:
-        parts = self._joined("and", self._not)
-        return parts[0] if len(parts) == 1 else _All(parts)
-
-    def _joined(self, word: str, part: Callable[[], _Node]) -> tuple[_Node, ...]:
+    def _joined(self, word: str, part: Callable[[], _Node]) -> _Node:
         parts = [part()]
         while self._take(word):
             parts.append(part())
-        return tuple(parts)
+        return parts[0] if len(parts) == 1 else _Joined(word, tuple(parts))
 
     def _not(self) -> _Node:
         self._depth += 1
@@ -420,7 +397,7 @@ class _Parser:
         elif self._take("between"):
             low = self._compare(column, ">=", *self._value())
             self._expect("and", "keyword", "'and' and the upper bound")
-            node = _All((low, self._compare(column, "<=", *self._value())))
+            node = _Joined("and", (low, self._compare(column, "<=", *self._value())))
         elif negated:
             self._unexpected("'in' or 'between'")
         elif self._schema.column(column).kind == "boolean":
@@ -436,7 +413,7 @@ class _Parser:
             values.append(self._member(column))
         self._expect(")", "mark", "',' or ')'")
         if any(isinstance(test, _Sum) for _, test in values):
-            return _Any(tuple(test for _, test in values))
+            return _Joined("or", tuple(test for _, test in values))
         return _Test(column, "in", tuple(value for value, _ in values))
 
     def _member(self, column: str) -> tuple[Literal, _Node]:

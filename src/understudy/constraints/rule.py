@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from understudy.columns.amounts import Linear
 from understudy.columns.base import require_known
 from understudy.columns.numeric import exact_number
-from understudy.constraints.tokens import KEYWORDS, NAMES, Token, tokens
+from understudy.constraints.tokens import JOINTS, KEYWORDS, NAMES, Token, tokens
 from understudy.errors import SchemaError, WorkloadError
 
 __all__ = ["Comparison", "Condition", "Dependency", "Form", "Formula", "Rule"]
@@ -131,11 +131,10 @@ class Rule:
 
     @property
     def _named(self) -> list[Token]:
-        joints = ("implies", "determines")
         return [
             token
             for token in self._tokens
-            if token.kind in NAMES and not any(_is(token, joint) for joint in joints)
+            if token.kind in NAMES and not any(_is(token, joint) for joint in JOINTS)
         ]
 
     @property

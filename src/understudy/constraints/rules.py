@@ -23,7 +23,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,9 +31,8 @@ from numpy.typing import NDArray
 
 from understudy.columns import Category, Modelled
 from understudy.columns.amounts import points_of
-from understudy.columns.base import Domain, identical
-from understudy.columns.derived import Derived, Total
-from understudy.constraints.deriving import single
+from understudy.columns.base import identical, some
+from understudy.constraints.deriving import Derived, Domain, Total, single
 from understudy.constraints.order import Bound, Edge, Order, ordered
 from understudy.constraints.order import bound as order_bound
 from understudy.constraints.predicate import Predicate
@@ -46,6 +45,7 @@ Clique = tuple[int, ...]
 Mask = NDArray[np.bool_]
 Codes = NDArray[Any]
 Check = Callable[[pa.Table], Mask]
+T = TypeVar("T")
 
 _LISTED = 1 << 20
 """Combinations of the columns of entangled rules up to which contradictions are looked for exactly."""
@@ -135,11 +135,7 @@ def _dependency(rule: Rule, source: str, target: str, schema: Domain) -> _Bound:
     if isinstance(one, Category):
         missing = [str(v) for code, v in enumerate(one.values) if not seen[code]]
         if missing:
-            raise rule.refuse(
-                f"mapping has nothing for {', '.join(missing[:5])}"
-                + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-                + f" of {source}; add each"
-            )
+            raise rule.refuse(f"mapping has nothing for {some(missing, 5)} of {source}; add each")
     clique = (i, j) if i < j else (j, i)
     forbidden = ~allowed if i < j else ~allowed.T
     return _Bound(rule, clique, forbidden, None, frozenset({j}))
@@ -156,12 +152,12 @@ def _unmet(parts: Sequence[Predicate], table: pa.Table) -> Mask:
 
 def _miscomputed(derived: Derived, table: pa.Table) -> Mask:
     array = table.column(derived.column.name).combine_chunks()
-    return ~identical(array, derived.computed(_arrays(table)))
+    return ~identical(array, derived.computed(table))
 
 
 def _misread(derived: Derived, table: pa.Table) -> Mask:
     """Which rows are read as another value than the one that is computed."""
-    column, made = derived.column, derived.computed(_arrays(table))
+    column, made = derived.column, derived.computed(table)
     array = table.column(column.name)
     if not isinstance(derived, Total):
         return column.encode(array) != column.encode(made)
@@ -171,14 +167,10 @@ def _misread(derived: Derived, table: pa.Table) -> Mask:
 
 def _disorder(order: Order, when: Predicate | None) -> Check:
     def broken(table: pa.Table) -> Mask:
-        found = order.broken(_arrays(table))
+        found = order.broken(table)
         return found if when is None else found & when.rows(table)
 
     return broken
-
-
-def _arrays(table: pa.Table) -> dict[str, pa.ChunkedArray]:
-    return dict(zip(table.column_names, table.columns, strict=True))
 
 
 def _given(rule: Rule) -> str | None:
@@ -197,14 +189,15 @@ def _bound_of(rule: Rule, schema: Domain) -> Bound:
         raise rule.refuse(str(error)) from None
 
 
-def _tied(found: Sequence[tuple[Rule, Bound]]) -> list[list[tuple[Rule, Bound]]]:
-    """The comparisons in groups that share no column."""
-    groups: list[list[tuple[Rule, Bound]]] = []
-    for rule, each in found:
-        shared = [g for g in groups if any({each.x, each.y} & {o.x, o.y} for _, o in g)]
+def _tied(items: Iterable[T], names: Callable[[T], Iterable[Any]]) -> list[list[T]]:
+    """The items in groups that share no column."""
+    groups: list[tuple[set[Any], list[T]]] = []
+    for item in items:
+        shared = [group for group in groups if not group[0].isdisjoint(names(item))]
         groups = [group for group in groups if group not in shared]
-        groups.append([*(pair for group in shared for pair in group), (rule, each)])
-    return groups
+        held = set(names(item)).union(*(own for own, _ in shared))
+        groups.append((held, [*(each for _, group in shared for each in group), item]))
+    return [group for _, group in groups]
 
 
 def _require_small(rule: Rule, clique: Clique, schema: Domain) -> None:
@@ -271,7 +264,7 @@ class Rules:
     def _compare(self, rules: Sequence[Rule], schema: Domain) -> None:
         """Work out the comparisons between columns, those that are tied together at once."""
         found = [(rule, _bound_of(rule, schema)) for rule in rules]
-        for part in _tied(found):
+        for part in _tied(found, lambda each: (each[1].x, each[1].y)):
             given = next((r for r, _ in part if _given(r) is not None), None)
             if given is not None and len(part) > 1:
                 raise given.refuse(
@@ -355,14 +348,8 @@ class Rules:
     @cached_property
     def _parts(self) -> list[tuple[Clique, list[_Bound]]]:
         """Columns that rules tie together, and those rules."""
-        parts: list[tuple[set[int], list[_Bound]]] = []
-        for bound in self._bound:
-            touched = [part for part in parts if part[0] & set(bound.clique)]
-            columns = set(bound.clique).union(*(part[0] for part in touched))
-            rules = [rule for part in touched for rule in part[1]]
-            parts = [part for part in parts if part not in touched]
-            parts.append((columns, [*rules, bound]))
-        return [(tuple(sorted(columns)), rules) for columns, rules in parts]
+        groups = _tied(self._bound, lambda bound: bound.clique)
+        return [(tuple(sorted({i for b in group for i in b.clique})), group) for group in groups]
 
     def broken(self, codes: Sequence[Codes]) -> Mask:
         """Which rows, given as codes, break a rule."""
@@ -434,35 +421,79 @@ class Rules:
         known = self._known[number]
         fresh = [c for c in map(tuple, combos.tolist()) if c not in known]
         if fresh:
-            found = self._one_column(columns, rules, np.array(fresh, np.int64))
-            for combo, legal in zip(fresh, found, strict=True):
-                known[combo] = legal or self._more_columns(columns, rules, combo)
+            moved, stuck = self._moved(columns, rules, np.array(fresh, np.int64))
+            for at in np.flatnonzero(stuck):
+                moved[at] = self._restored(columns, rules, moved[at], known)
+            known |= zip(fresh, map(tuple, moved.tolist()), strict=True)
         return np.array([known[c] for c in map(tuple, combos.tolist())], np.int64)
 
-    def _one_column(
+    def _moved(
         self, columns: Clique, rules: Sequence[_Bound], combos: NDArray[np.int64]
-    ) -> list[tuple[int, ...] | None]:
-        """The cheapest move of one column that breaks no rule; None where there is none."""
-        best = np.full(len(combos), np.inf)
-        moved = combos.copy()
-        for at in sorted(range(len(columns)), key=lambda at: self._base(columns[at], rules)):
-            i = columns[at]
-            size = self._shape[i]
-            # Others were cheaper than any move of this column.
-            left = np.flatnonzero(best > self._base(i, rules))
-            for rows in np.array_split(left, max(1, -(-left.size * size // _CELLS))):
-                some = combos[rows]
-                grid = {c: some[:, k][:, None] for k, c in enumerate(columns)}
-                grid[i] = np.arange(size)[None, :]
-                broken = _broken(rules, grid, (len(some), size))
-                cost = np.where(broken, np.inf, self._costs(i, some[:, at], rules))
-                pick = cost.argmin(axis=1)
-                least = cost[np.arange(len(some)), pick]
-                better = least < best[rows]
-                best[rows[better]] = least[better]
-                moved[rows[better]] = some[better]
-                moved[rows[better], at] = pick[better]
-        return [tuple(m) if b < np.inf else None for m, b in zip(moved.tolist(), best, strict=True)]
+    ) -> tuple[NDArray[np.int64], Mask]:
+        """The cheapest moves that break no rule: of one column, of more where none is enough.
+
+        And where none was found: moves of columns with very many combinations are not looked at.
+        """
+        best, moved = np.full(len(combos), np.inf), combos.copy()
+        base = [self._base(i, rules) for i in columns]
+        for count in range(1, len(columns) + 1):
+            stuck = np.isinf(best)
+            if not stuck.any():
+                break
+            several = itertools.combinations(range(len(columns)), count)
+            for chosen in sorted(several, key=lambda chosen: sum(base[at] for at in chosen)):
+                shape = tuple(self._shape[columns[at]] for at in chosen)
+                if (cells := math.prod(shape)) > _CELLS:
+                    continue
+                # Others were cheaper than any move of these columns.
+                left = np.flatnonzero(stuck & (best > sum(base[at] for at in chosen)))
+                for rows in np.array_split(left, max(1, -(-left.size * cells // _CELLS))):
+                    some = combos[rows]
+                    cost = self._costs_of(columns, rules, some, chosen).reshape(-1, cells)
+                    pick = cost.argmin(axis=1)
+                    least = cost[np.arange(len(some)), pick]
+                    better = least < best[rows]
+                    best[rows[better]] = least[better]
+                    moved[rows[better]] = some[better]
+                    places = np.unravel_index(pick[better], shape)
+                    moved[rows[better][:, None], chosen] = np.stack(places, axis=1)
+        return moved, np.isinf(best)
+
+    def _restored(
+        self,
+        columns: Clique,
+        rules: Sequence[_Bound],
+        combo: NDArray[np.int64],
+        known: Mapping[tuple[int, ...], tuple[int, ...]],
+    ) -> NDArray[np.int64]:
+        """The first legal combination that was found, with all values of this one that it can have."""
+        if not known:
+            raise self._contradiction(rules)
+        found = np.array(next(iter(known.values())), np.int64)
+        for at in sorted(range(len(columns)), key=lambda at: -self._base(columns[at], rules)):
+            tried = found.copy()
+            tried[at] = combo[at]
+            if not _broken(rules, dict(zip(columns, tried, strict=True)), ()):
+                found = tried
+        return found
+
+    def _costs_of(
+        self,
+        columns: Clique,
+        rules: Sequence[_Bound],
+        combos: NDArray[np.int64],
+        chosen: Sequence[int],
+    ) -> NDArray[np.float64]:
+        """What every move of the chosen columns costs, for each combination; ∞ if it breaks a rule."""
+        axes = 1 + np.arange(len(chosen))
+        grid = {i: np.expand_dims(combos[:, at], (*axes,)) for at, i in enumerate(columns)}
+        total = np.zeros((len(combos), *(1 for _ in chosen)))
+        for axis, at in zip(axes, chosen, strict=True):
+            others = (*axes[axes != axis],)
+            costs = self._costs(columns[at], combos[:, at], rules)
+            total = total + np.expand_dims(costs, others)
+            grid[columns[at]] = np.expand_dims(np.arange(costs.shape[1]), (0, *others))
+        return np.where(_broken(rules, grid, total.shape), np.inf, total)
 
     @staticmethod
     def _base(column: int, rules: Sequence[_Bound]) -> float:
@@ -479,31 +510,6 @@ class Rules:
         beside = (values >= line)[:, None] | (np.arange(size) >= line)[None, :]
         further = np.where(beside, 1.0, apart / size) if line else 0.0
         return np.where(apart == 0, np.inf, base + further)
-
-    def _more_columns(
-        self, columns: Clique, rules: Sequence[_Bound], combo: tuple[int, ...]
-    ) -> tuple[int, ...]:
-        """The cheapest move of two columns, or of more if none is enough."""
-        here = dict(zip(columns, combo, strict=True))
-        for count in range(2, len(columns) + 1):
-            best, found = math.inf, None
-            for chosen in itertools.combinations(columns, count):
-                shape = tuple(self._shape[i] for i in chosen)
-                if math.prod(shape) > _CELLS:
-                    continue
-                grid: dict[int, Any] = {i: np.int64(here[i]) for i in columns}
-                grid |= dict(zip(chosen, np.ix_(*map(np.arange, shape)), strict=True))
-                cost = np.where(_broken(rules, grid, shape), np.inf, 0.0)
-                for axis, i in enumerate(chosen):
-                    extent = [-1 if k == axis else 1 for k in range(count)]
-                    cost = cost + self._costs(i, np.array([here[i]]), rules)[0].reshape(extent)
-                if float(cost.min()) < best:
-                    best = float(cost.min())
-                    at = np.unravel_index(int(cost.argmin()), shape)
-                    found = {**here, **{i: int(v) for i, v in zip(chosen, at, strict=True)}}
-            if found is not None and best < math.inf:
-                return tuple(found[i] for i in columns)
-        raise self._contradiction(rules)
 
     def _contradiction(
         self, rules: Sequence[_Bound], why: str = "leave no row at all"

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from understudy.errors import WorkloadError, cut
 
-__all__ = ["KEYWORDS", "NAMES", "Token", "fail", "tokens"]
+__all__ = ["JOINTS", "KEYWORDS", "NAMES", "Token", "fail", "literal", "named", "tokens"]
 
 NAMES = ("word", "quoted")
 """The kinds of tokens that can name a column."""
@@ -26,6 +26,8 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 KEYWORDS = {"and", "or", "not", "in", "between", "is", "null", "true", "false"}
+JOINTS = ("implies", "determines")
+"""Between the two sides of a rule."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,17 @@ def tokens(text: str) -> Iterator[Token]:
             yield Token(kind, found, at, match.end())
         at = match.end()
     yield Token("end", "", len(text), len(text))
+
+
+def named(column: str) -> str:
+    """A column as conditions and rules name it: as it is where that is a plain word, or in quotes."""
+    plain = column.isidentifier() and column.lower() not in {*KEYWORDS, *JOINTS}
+    return column if plain else '"' + column.replace('"', '""') + '"'
+
+
+def literal(value: object) -> str:
+    """A value as they write it."""
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
 
 
 def fail(text: str, at: int, problem: str) -> NoReturn:

@@ -192,7 +192,15 @@ def _answer(column: Column, topic: Topic, choice: Choice, text: str) -> Column:
         every = topic is Topic.IDENTIFIERS
         settled = set(column.read_from_rows) - (set() if every else FORM)
         return _unmarked(column, settled)
-    return _openly(column) if choice is Choice.PRIVATE else _replaced(column, text)
+    if choice is Choice.REPLACE:
+        return _replaced(column, text)
+    try:
+        return _openly(column)
+    except SchemaError:
+        raise SchemaError(
+            f"column {column.name!r}: a release finds texts and numbers in an order, not codes like "
+            f"these; list them, or leave the column out"
+        ) from None
 
 
 def _unmarked(column: Column, settled: Iterable[str]) -> Column:

@@ -551,18 +551,20 @@ def _measured(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64
     if near is not None:
         bounds, marks = {"lower": near[0], "upper": near[1]}, ("lower", "upper")
 
-    def few() -> Column | None:
-        if len(values) > _FEW or not numbers.common(counts).all() or look.special:
-            return None
-        return Category(look.name, tuple(values.tolist()), None, True, **look.common("values"))
-
     return _first(
         look,
-        few,
+        lambda: _few(look, values.tolist(), counts),
         lambda: look.made("number", *written, *marks, decimals=decimals, **bounds),
         lambda: look.made("number", *marks, **bounds),
         lambda: look.retyped("float64").made("number", *marks, **bounds),
     )
+
+
+def _few(look: _Look, values: list[Any], counts: NDArray[np.int64]) -> Column | None:
+    """A category of few values that many rows hold, in their order."""
+    if len(values) > _FEW or not numbers.common(counts).all() or look.special:
+        return None
+    return Category(look.name, tuple(values), None, True, **look.common("values"))
 
 
 def _natural(look: _Look, values: NDArray[np.float64]) -> dict[str, int]:
@@ -596,17 +598,12 @@ def _whole(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64]) 
         facts = look.common("lower", "upper", *(["special"] if look.special else []))
         return Integer(look.name, *found, special=look.special, **facts)
 
-    def few() -> Column | None:
-        if len(values) > _FEW or not often.all() or look.special:
-            return None
-        return Category(look.name, tuple(listed), None, True, **look.common("values"))
-
     return _first(
         look,
         codes,
         public,
         small,
-        few,
+        lambda: _few(look, listed, counts),
         *(
             lambda wide=wide, ends=ends: wide.made("integer", *ends[0], **ends[1])
             for wide in (look, look.retyped("float64"), look.retyped("int64"))
@@ -644,10 +641,6 @@ def _number(day: date) -> int:
     return (day - date(1970, 1, 1)).days
 
 
-def _year(day: int) -> int:
-    return (date(1970, 1, 1) + timedelta(days=int(day))).year
-
-
 def _usual(days: NDArray[np.integer]) -> bool:
     """Whether all days lie in bounds that anybody would choose."""
     return _number(_DAYS[0]) <= int(days.min()) and int(days.max()) <= _number(_DAYS[1])
@@ -663,8 +656,10 @@ def _dated(
         look, days = look.beside([never]), days[:-1]
     bounds, marks = {"lower": _DAYS[0], "upper": _DAYS[1]} if _usual(days) else {}, ()
     if bounds and counts.sum() < numbers.FEW_HOLDERS:  # too few to be found in two centuries
-        first, last = (_year(day) for day in numbers.middle(days, counts[: len(days)]))
-        bounds = {"lower": date(first, 1, 1), "upper": date(last, 12, 31), "bins": "shape"}
+        ends = numbers.middle(days, counts[: len(days)])
+        first, last = (date(1970, 1, 1) + timedelta(days=int(day)) for day in ends)
+        years = {"lower": date(first.year, 1, 1), "upper": date(last.year, 12, 31)}
+        bounds = {**years, "bins": "shape"}
         marks = ("lower", "upper")
     return _first(
         look,

@@ -108,13 +108,14 @@ def draft_families(
 
 
 def draft_split(
-    data: Any, key: str, *, names: Sequence[str] = (), null_values: Sequence[str] = ()
+    data: Any, key: str, *, name: str = "", null_values: Sequence[str] = ()
 ) -> FamilySchema:
     """A schema of two levels for one flat table in which `key` repeats, to review. NOT PRIVATE.
 
-    Columns in which rows of a family hardly ever differ are those of the parents.
+    Columns in which rows of a family hardly ever differ are those of the parents. The children are
+    called `name`, or as the table's file.
     """
-    name = table_name(data)
+    name = name or table_name(data)
     flat_table = _Table.of(name, data, null_values)
     columns = flat_table.rows.column_names
     if key not in columns:
@@ -131,9 +132,11 @@ def draft_split(
         if not modelled.intersection(which):
             raise InputError(f"split = {key!r}: no column that can be modelled {said} one {key}")
     stem = re.sub(r"_?(id|nbr|no|nr|number|key|code)$", "", key, flags=re.IGNORECASE) or key
-    called = names or (f"{stem}s" if f"{stem}s" != name else f"{stem}_parents", name)
-    parents = replace(flat_table.some([key, *shared]), name=called[0])
-    children = replace(flat_table.some([key, *own]), name=called[1])
+    parents = replace(
+        flat_table.some([key, *shared]),
+        name=f"{stem}s" if f"{stem}s" != name else f"{stem}_parents",
+    )
+    children = flat_table.some([key, *own])
     return _drafted(parents, key, children, key, sizes[sizes > 0])
 
 
@@ -203,7 +206,8 @@ def _drafted(
     """The schema of two tables that belong together in this way."""
     order, least = _order(children, foreign), int((sizes > 0).all())
     limit = most_children(least, ordered=order is not None)
-    most = next((k for k in _LARGEST if np.mean(sizes <= k) >= _NEARLY), limit)
+    several = least + 1 if (sizes > 1).any() else 1
+    most = next((k for k in _LARGEST if k >= several and np.mean(sizes <= k) >= _NEARLY), limit)
     marks = ("key", "parent", "foreign_key", "max_children", "min_children")
     family = Family(
         parents.name,

@@ -13,11 +13,7 @@ def _set(words: str) -> frozenset[str]:
 
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_NUMBERED = _set(
-    """
-    no nr nbr num number nummer ref reference index
-    """
-)
+_NUMBERED = _set("no nr nbr num number nummer ref reference index")
 _PERSONS = _set(
     """
     patient pat person people subject subj participant respondent citizen customer cust client
@@ -89,11 +85,7 @@ _AMOUNTS = _set(
     capital
     """
 )
-_GRADES = _set(
-    """
-    grade rating class tier band level score subgrade quality risk
-    """
-)
+_GRADES = _set("grade rating class tier band level score subgrade quality risk")
 _HIERARCHIES = (
     (_set("icd diag diagnosis diagnoses dx atc drg cpt"), (3, 1)),
     (_set("zip zipcode postcode postal plz"), (3, 1)),

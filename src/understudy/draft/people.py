@@ -6,12 +6,11 @@ NOT PRIVATE. It is shown to whoever may see the rows, and never written into a s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from understudy.columns import Identifier
 from understudy.schema.schema import Schema
@@ -21,6 +20,8 @@ from understudy.units import Unit
 __all__ = ["RowsPerUnit", "counted", "per_unit", "rows_per_unit"]
 
 _CHOICES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
+_USUAL = 1000
+"""Rows of a value, on average, beyond which a column that was left out tells nobody apart."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ def rows_per_unit(schema: Schema, data: Any) -> tuple[RowsPerUnit, ...]:
 
     `data` is what `draft` takes. Units are told apart as a release does it.
     """
-    return tuple(found for found in counted(schema, read_table(read(data))) if found.repeats)
+    found = counted(schema, read_table(read(data)))
+    return tuple(each for each in found if each.repeats and each.rows <= _USUAL * each.units)
 
 
 def counted(schema: Schema, table: pa.Table) -> Iterator[RowsPerUnit]:
@@ -70,12 +72,8 @@ def per_unit(schema: Schema, table: pa.Table, name: str, limit: str = "max_rows"
     """The same of one identifier; `limit` is what a number of rows is called."""
     units = schema.protecting(Unit(name, 1)).units(table)
     counts = np.array(units.drop_null().value_counts().field(1), np.int64)
-    return replace(_choices(name, counts, units.null_count), limit=limit)
-
-
-def _choices(name: str, counts: NDArray[np.int64], nameless: int) -> RowsPerUnit:
-    most = int(counts.max(initial=0))
+    most, nameless = int(counts.max(initial=0)), units.null_count
     offered = [k for k in _CHOICES if k < most]
     offered.append(next((k for k in _CHOICES if k >= most), most))
     dropped = tuple((k, int(np.maximum(counts - k, 0).sum())) for k in offered)
-    return RowsPerUnit(name, len(counts), int(counts.sum()), nameless, most, dropped)
+    return RowsPerUnit(name, len(counts), int(counts.sum()), nameless, most, dropped, limit)

@@ -37,6 +37,7 @@ from understudy.wording import domain
 
 __all__ = ["Choice", "Decision", "Topic", "answered", "decision_named", "decisions"]
 
+_LISTS = "Confirm what a form, a code book or a law lists; say which are not, and answer for those."
 _PAIR = 2
 _NAMED = 3
 _LISTED = 12
@@ -55,10 +56,15 @@ def decisions(schema: Schema, seen: Sequence[RowsPerUnit] = ()) -> tuple[Decisio
     ordered = [c for c in open_ if kind_of(c) != "category"]
     alike = similar_lists(lists)
     pairs = [c for group in alike for c in group if len(values_of(group[0])) <= _PAIR]
+    longer = [group for group in alike if len(values_of(group[0])) > _PAIR]
+    short = [g[0] for g in longer if len(g) == 1 and len(values_of(g[0])) <= _LISTED]
+    if len(short) > 1:  # each is shown whole, so that one question is enough for all of them
+        longer = [group for group in longer if group[0] not in short]
     found = [
         *_unit(schema, seen),
         *_left_out([c for c in schema.columns if isinstance(c, Identifier | Text)]),
-        *(_list(group) for group in alike if len(values_of(group[0])) > _PAIR),
+        *(_list(group) for group in longer),
+        *([_short(short)] if len(short) > 1 else []),
         *(_range(group) for group in similar_ranges(ordered)),
         *([_pairs(pairs)] if pairs else []),
         *(_missing(c) for c in schema.columns if isinstance(c, Incomplete)),
@@ -81,7 +87,10 @@ def decision_named(schema: Schema, key: str) -> Decision:
         if own in decision.columns and decision.topic not in (Topic.UNIT, Topic.TYPES):
             return decision.of(own)
     waiting = ", ".join(found) or "none"
-    raise SchemaError(f"no open decision is called {key!r}; open are: {waiting}")
+    raise SchemaError(
+        f"no open decision is called {key!r}; open are: {waiting}. What was answered is changed in the "
+        f"schema file"
+    )
 
 
 def _of_family(schema: FamilySchema, seen: Sequence[RowsPerUnit]) -> tuple[Decision, ...]:
@@ -142,9 +151,9 @@ def _unit(schema: Schema, seen: Sequence[RowsPerUnit]) -> list[Decision]:
     open_ = schema.unit_word == OPEN
     if not open_ and "unit" not in schema.read_from_rows:
         return []
-    named = [column.name for column in schema.columns if isinstance(column, Identifier)]
-    several = [found.column for found in seen]
-    named.sort(key=lambda name: (name not in several, not Name(name).of_a_person))
+    named = [found.column for found in seen]
+    named = named or [c.name for c in schema.columns if isinstance(c, Identifier)]
+    named.sort(key=lambda name: not Name(name).of_a_person)
     held = f"may tell people apart: {', '.join(named)}"
     if not open_:
         held = "the draft found nobody with several rows, so one row is protected"
@@ -159,7 +168,7 @@ def _unit(schema: Schema, seen: Sequence[RowsPerUnit]) -> list[Decision]:
             "If one person has several rows and every row is protected by itself, the promise is "
             "weaker than it sounds: name the column that tells people apart, and how many rows of "
             "one person may count. Noise grows with that number: 5 rows need 5 times the noise of one. "
-            "Rows beyond it are left out.",
+            "Rows beyond it are left out, and every figure of a release is of the rows that count.",
             (Choice.REPLACE,) if open_ else (Choice.PUBLIC, Choice.REPLACE),
             yes="No: every row is another person",
         )
@@ -182,7 +191,7 @@ def _left_out(columns: Sequence[Column]) -> list[Decision]:
             f"that {_some(names)} {'name' if len(names) > 1 else 'names'} people or things, or "
             f"{'are' if len(names) > 1 else 'is'} free text; none of the values",
             "A column whose values belong to one or few rows each cannot be released. Give a column "
-            "that should be modelled another type in the schema file.",
+            "that should be modelled another type in the schema.",
             (Choice.PUBLIC,),
             yes="Yes: leave them out" if len(names) > 1 else "Yes: leave it out",
         )
@@ -223,18 +232,26 @@ def _list(group: Sequence[Column]) -> Decision:
 
 
 def _pairs(columns: Sequence[Column]) -> Decision:
+    told = [f"that {c.name} is {_quoted(values_of(c), ' or ')}" for c in columns[:_NAMED]]
+    more = [f"and so on for {len(columns) - _NAMED} more"] if len(columns) > _NAMED else []
+    alone = any(len(values_of(c)) == 1 for c in columns)
+    advice = "A single value tells that everybody has it." if alone else _LISTS
+    return _together(columns, "one or two values", "; ".join(told + more), advice)
+
+
+def _short(columns: Sequence[Column]) -> Decision:
+    told = f"the values that were seen in each of {len(columns)} columns, as listed"
+    return _together(columns, "short lists of values", told, _LISTS)
+
+
+def _together(columns: Sequence[Column], what: str, reveals: str, advice: str) -> Decision:
+    """One question about lists that differ; each can be answered by itself."""
     names = tuple(column.name for column in columns)
-    return Decision(
-        Topic.VALUES,
-        names,
-        f"Are the one or two values of {_some(names)} public knowledge?",
-        _held(columns),
-        "; ".join(f"that {c.name} is {_quoted(values_of(c), ' or ')}" for c in columns[:_NAMED])
-        + (f"; and so on for {len(columns) - _NAMED} more" if len(columns) > _NAMED else ""),
-        "A single value tells that everybody has it.",
-        possible(columns, Choice.PUBLIC, Choice.REPLACE, Choice.PRIVATE, Choice.DROP),
-        shared=False,
-    )
+    every = (Choice.PUBLIC, Choice.REPLACE, Choice.PRIVATE, Choice.DROP)
+    choices = max((possible([column], *every) for column in columns), key=len)
+    question = f"Are the {what} of {_some(names)} public knowledge?"
+    held = _held(columns)
+    return Decision(Topic.VALUES, names, question, held, reveals, advice, choices, shared=False)
 
 
 def _range(group: Sequence[Column]) -> Decision:
@@ -250,9 +267,9 @@ def _range(group: Sequence[Column]) -> Decision:
         _held(group),
         reveals + more,
         "The largest and the smallest value point to few people. Replace them by the limits of a form "
-        "or by round numbers that anyone would choose."
+        "or by round numbers that anyone would choose. Values beyond the bounds become the bound."
         if ends
-        else "A code book should name them; correct them in the schema file where it does not.",
+        else "A code book should name them; correct them in the schema where it does not.",
         possible(group, *choices) if ends else (Choice.PUBLIC, Choice.DROP),
         shared=False,
     )
@@ -358,6 +375,7 @@ def _types(columns: Sequence[Column]) -> list[Decision]:
             "That a column has no empty cell is seldom a secret. Where it is, say that every column "
             "may have some.",
             (Choice.PUBLIC, Choice.REPLACE),
+            (f"cells may be empty in {', '.join(empty)}",) if len(empty) > _NAMED + 1 else (),
             yes="They are right, and public",
         )
     ]

@@ -115,16 +115,6 @@ def _rule(says: str, **more: Any) -> Rule:
     return Rule(says, **more, read_from_rows=True)
 
 
-def _name(seen: Seen) -> str:
-    """A column as a rule names it."""
-    plain = seen.name.isidentifier() and seen.name.lower() not in _WORDS
-    return seen.name if plain else '"' + seen.name.replace('"', '""') + '"'
-
-
-_WORDS = {"and", "or", "not", "in", "between", "is", "null", "true", "false"}
-_WORDS |= {"implies", "determines"}
-
-
 # Totals
 
 
@@ -158,19 +148,13 @@ def _totals(seen: Sequence[Seen]) -> list[Rule]:
             for line in parts[np.abs(sums - mixed[at]) <= slack[at]]:
                 if at in line or done.intersection(line.tolist()):
                     continue
-                if _adds_up(total, [numbers[i] for i in line]):
-                    found.append(_rule(_sum_text(total, [numbers[i] for i in line])))
+                added = [numbers[i] for i in line]
+                if _adds_up(total, added):
+                    words = " + ".join(part.word for part in added)
+                    found.append(_rule(f"{total.word} = {words}"))
                     done.add(at)
                     break
     return found
-
-
-def _sum_text(total: Seen, parts: Sequence[Seen]) -> str:
-    return f"{_name(total)} = {' + '.join(map(_name, parts))}"
-
-
-def _slack(total: NDArray[np.float64]) -> NDArray[np.float64]:
-    return 1e-9 * np.maximum(1.0, np.abs(total))
 
 
 def _adds_up(total: Seen, parts: Sequence[Seen]) -> bool:
@@ -178,7 +162,8 @@ def _adds_up(total: Seen, parts: Sequence[Seen]) -> bool:
     known, missing = total.numbers, np.isnan(total.numbers)
     if not np.array_equal(missing, np.isnan(added)) or np.any(missing & ~total.null):
         return False
-    if np.any(np.abs(known - added)[~missing] > _slack(added)[~missing]):
+    slack = 1e-9 * np.maximum(1.0, np.abs(added))
+    if np.any((np.abs(known - added) > slack)[~missing]):
         return False
     busy = np.all([part.numbers[~missing] != 0 for part in parts], axis=0)
     varied = all(len(np.unique(part.numbers[~missing][busy])) > 2 for part in parts)
@@ -265,7 +250,7 @@ def _mapped(source: Seen, target: Seen) -> Rule | None:
     if isinstance(column, Category | UndeclaredCategory) and column.other is not None:
         default = str(column.other)
     return _rule(
-        f"{_name(source)} determines {_name(target)}",
+        f"{source.word} determines {target.word}",
         mapping=mapping,
         default=default,
         derived=True,
@@ -290,7 +275,7 @@ def _stepped(source: Seen, target: Seen) -> Rule | None:
         return None
     firsts = steps[np.append(0, ends)]
     return _rule(
-        f"{_name(source)} determines {_name(target)}",
+        f"{source.word} determines {target.word}",
         cuts=tuple(bounds),
         values=tuple(target.texts[i] for i in firsts),
     )
@@ -344,7 +329,7 @@ def _orders(seen: Sequence[Seen]) -> list[Rule]:
         for a, b in sorted(found)
         if not any((a, c) in found and (c, b) in found for c in range(len(seen)))
     ]
-    return [_rule(f"{_name(seen[a])} <= {_name(seen[b])}") for a, b in direct]
+    return [_rule(f"{seen[a].word} <= {seen[b].word}") for a, b in direct]
 
 
 def _below(one: Seen, two: Seen) -> bool:
@@ -409,8 +394,8 @@ def _surprise(rows: int, share: float) -> float:
 
 def _says(target: Seen, code: int) -> str:
     if code == target.size:
-        return f"{_name(target)} is null"
-    return f"{_name(target)} = {target.literal(target.texts[code])}"
+        return f"{target.word} is null"
+    return f"{target.word} = {target.literal(target.texts[code])}"
 
 
 def _listed(source: Seen, target: Seen, shares: NDArray[np.float64]) -> Iterator[_Told]:
@@ -428,12 +413,12 @@ def _listed(source: Seen, target: Seen, shares: NDArray[np.float64]) -> Iterator
             continue
         parts = []
         if len(named) == 1:
-            parts.append(f"{_name(source)} = {source.literal(source.texts[named[0]])}")
+            parts.append(f"{source.word} = {source.literal(source.texts[named[0]])}")
         elif named:
             listed = ", ".join(source.literal(source.texts[i]) for i in named)
-            parts.append(f"{_name(source)} in ({listed})")
+            parts.append(f"{source.word} in ({listed})")
         if len(values) > len(named):
-            parts.append(f"{_name(source)} is null")
+            parts.append(f"{source.word} is null")
         yield _Told(
             " or ".join(parts), (source.name, target.name), _says(target, int(code)), chance
         )
@@ -474,7 +459,7 @@ def _ranges(source: Seen, target: Seen, shares: NDArray[np.float64]) -> Iterator
         inside, outside = values[end - 1] * (1 if up else -1), values[end] * (1 if up else -1)
         cut = _cut(source, min(inside, outside), max(inside, outside)) if chance else None
         if cut is not None:
-            given = f"{_name(source)} {'<' if up else '>='} {cut}"
+            given = f"{source.word} {'<' if up else '>='} {cut}"
             says = _says(target, int(line[0]))
             yield _Told(given, (source.name, target.name), says, chance, ranged=True)
 

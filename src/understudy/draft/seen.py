@@ -17,6 +17,7 @@ from understudy.columns.binned import Binned
 from understudy.columns.reading import DAY, distinct_texts, flat, floats, null_texts, ticks
 from understudy.columns.temporal import RESOLUTIONS
 from understudy.columns.unmodelled import Undeclared, UndeclaredBins, UndeclaredShape
+from understudy.constraints.tokens import literal, named
 from understudy.schema.schema import Schema
 
 __all__ = ["Seen", "looked_at", "sampled"]
@@ -44,12 +45,20 @@ class Seen:
         return self.column.name
 
     @property
+    def word(self) -> str:
+        """The column as a rule names it."""
+        return named(self.column.name)
+
+    @cached_property
+    def closed(self) -> Column:
+        """The column, or, of one whose bounds are found, one with its type and facts."""
+        column = self.column
+        return column.largest() if isinstance(column, UndeclaredBins | UndeclaredShape) else column
+
+    @property
     def kind(self) -> str:
         """Its type, or the type that it will have."""
-        column = self.column
-        return (
-            column.wanted if isinstance(column, UndeclaredBins | UndeclaredShape) else column.kind
-        )
+        return self.closed.kind
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
@@ -88,25 +97,12 @@ class Seen:
         if self.unit == "number":
             read, valid = floats(texts)
         else:
-            column, form = self.column, None
-            if isinstance(column, UndeclaredBins | UndeclaredShape):
-                form = column.facts.get("format")
-            elif isinstance(column, Date | Datetime):
-                form = column.format
+            form = self.closed.format if isinstance(self.closed, Date | Datetime) else None
             tick = DAY if self.unit == "date" else RESOLUTIONS["second"]
             read, valid = ticks(texts, tick=tick, form=form)
-        special = pc.is_in(texts, pa.array(list(self._special), pa.string())).to_numpy(False)
+        beside = self.closed.special if isinstance(self.closed, Binned) else ()
+        special = pc.is_in(texts, pa.array(list(map(str, beside)), pa.string())).to_numpy(False)
         return np.where(valid & np.isfinite(read) & ~special, read, np.nan).astype(np.float64)
-
-    @property
-    def _special(self) -> set[str]:
-        """The texts of values beside the order."""
-        column, special = self.column, ()
-        if isinstance(column, UndeclaredBins | UndeclaredShape):
-            special = column.facts.get("special", ())
-        elif isinstance(column, Binned):
-            special = column.special
-        return {str(value) for value in special}
 
     @cached_property
     def numbers(self) -> NDArray[np.float64]:
@@ -129,7 +125,7 @@ class Seen:
         """A value as a rule writes it."""
         number = self.unit == "number" and _NUMBER.fullmatch(text) is not None
         plain = number or self.kind == "boolean"
-        return text if plain else "'" + text.replace("'", "''") + "'"
+        return text if plain else literal(text)
 
 
 def looked_at(table: pa.Table, schema: Schema) -> list[Seen]:

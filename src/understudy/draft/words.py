@@ -129,7 +129,7 @@ def among_numbers(
     """
     codes = np.array([_CODE.fullmatch(text.strip()) is not None for text in texts])
     others = [text for text, code in zip(texts, codes, strict=True) if code]
-    values, open_ended = len(texts) - len(others), any(map(_has_digit, others))
+    values, open_ended = len(texts) - len(others), any(re.search(r"\d", text) for text in others)
     enough = values > max(_FEW if open_ended else _CODES // 2, 2 * len(others))
     if not others or len(others) > _CODES or not enough:
         return None
@@ -137,7 +137,3 @@ def among_numbers(
         return None
     held = float(counts[codes].sum()) / float(counts.sum())
     return codes if held <= 0.5 or values > LONGEST_LIST else None
-
-
-def _has_digit(text: str) -> bool:
-    return re.search(r"\d", text) is not None

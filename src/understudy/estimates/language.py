@@ -25,10 +25,10 @@ from understudy.constraints.tokens import NAMES, Token, fail, tokens
 from understudy.errors import WorkloadError
 from understudy.estimates.frame import Condition, condition
 from understudy.estimates.inner import inner
-from understudy.estimates.means import Correlation, Difference, Domain, Mean, Odds, Total
+from understudy.estimates.means import Correlation, Difference, Mean, Odds, Total
 from understudy.estimates.quantiles import Custom, Gini, Quantile
 from understudy.estimates.regression import Regression, Term
-from understudy.estimates.statistic import Statistic
+from understudy.estimates.statistic import Domain, Statistic
 from understudy.schema import Schema
 
 __all__ = ["Independent", "Own", "bound", "logit", "ols", "parsed", "statistic"]

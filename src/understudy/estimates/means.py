@@ -9,51 +9,11 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique
 from understudy.estimates.frame import Condition, Frame
-from understudy.estimates.statistic import Fitted, Statistic, Undefined
+from understudy.estimates.statistic import Fitted, Statistic, Undefined, Within
 
-__all__ = ["Correlation", "Difference", "Domain", "Mean", "Odds", "Total"]
+__all__ = ["Correlation", "Difference", "Mean", "Odds", "Total"]
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Domain:
-    """The rows that a statistic is about: those of one group, that satisfy a condition; or all.
-
-    `group` is a column and one of its codes.
-    """
-
-    where: Condition | None = None
-    group: tuple[int, int] | None = None
-
-    @property
-    def columns(self) -> set[int]:
-        """Every column that it depends on."""
-        named = set() if self.where is None else set(self.where.clique)
-        return named if self.group is None else named | {self.group[0]}
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """The condition, if any."""
-        return () if self.where is None else (self.where,)
-
-    def share(self, frame: Frame) -> Floats:
-        """How much of every point is in it."""
-        held = np.ones(len(frame)) if self.where is None else frame.share(self.where)
-        if self.group is not None:
-            column, code = self.group
-            held = held * (frame.codes(column) == code)
-        return held
-
-
-@dataclass(frozen=True, eq=False)
-class _Within(Statistic):
-    domain: Domain
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """That of the domain."""
-        return self.domain.conditions
 
 
 def _share(weights: Floats, held: Floats) -> float:
@@ -64,21 +24,12 @@ def _share(weights: Floats, held: Floats) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Mean(_Within):
+class Mean(Within):
     """The mean of a number, or the share of a condition, in a domain."""
 
+    first_order = True
+
     of: int | Condition
-
-    @property
-    def first_order(self) -> bool:
-        """A mean."""
-        return True
-
-    @property
-    def columns(self) -> Clique:
-        """Of the domain and of what is averaged."""
-        own = {self.of} if isinstance(self.of, int) else set(self.of.clique)
-        return tuple(sorted(self.domain.columns | own))
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -86,9 +37,9 @@ class Mean(_Within):
         return (self.of,) if isinstance(self.of, int) else ()
 
     @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """The one that is counted, and that of the domain."""
-        return self.domain.conditions + (() if isinstance(self.of, int) else (self.of,))
+    def counted(self) -> tuple[Condition, ...]:
+        """The condition, if it is one."""
+        return () if isinstance(self.of, int) else (self.of,)
 
     def limits(self, frame: Frame) -> tuple[float, float]:
         """Of the numbers of the column, or of a share."""
@@ -128,15 +79,12 @@ class Mean(_Within):
 class Total(Mean):
     """The sum of a number, or the count of a condition, over a domain."""
 
+    per_row = True
+
     def limits(self, frame: Frame) -> tuple[float, float]:
         """For one row: none is nothing, all is the limit of a mean."""
         low, high = super().limits(frame)
         return min(low, 0.0), max(high, 0.0)
-
-    @property
-    def per_row(self) -> bool:
-        """It is a sum."""
-        return True
 
     @property
     def linear(self) -> bool:
@@ -159,13 +107,10 @@ class Total(Mean):
 class Difference(Statistic):
     """One mean or share less another."""
 
+    first_order = True
+
     first: Mean
     second: Mean
-
-    @property
-    def first_order(self) -> bool:
-        """A mean."""
-        return True
 
     @property
     def columns(self) -> Clique:
@@ -200,15 +145,10 @@ class Difference(Statistic):
 
 
 @dataclass(frozen=True, eq=False)
-class Correlation(_Within):
+class Correlation(Within):
     """Pearson's correlation of two numbers, over the rows that have both."""
 
     pair: tuple[int, int]
-
-    @property
-    def columns(self) -> Clique:
-        """Of the domain and both numbers."""
-        return tuple(sorted(self.domain.columns | set(self.pair)))
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -254,26 +194,17 @@ class Correlation(_Within):
 
 
 @dataclass(frozen=True, eq=False)
-class Odds(_Within):
-    """The odds ratio of two conditions; fitted as its logarithm."""
+class Odds(Within):
+    """The odds ratio of two conditions; fitted as its logarithm, which follows from four shares."""
+
+    follows = True
 
     pair: tuple[Condition, Condition]
 
     @property
-    def follows(self) -> bool:
-        """From the shares of its four cells."""
-        return True
-
-    @property
-    def columns(self) -> Clique:
-        """Of the domain and both conditions."""
-        named = set(self.pair[0].clique) | set(self.pair[1].clique)
-        return tuple(sorted(self.domain.columns | named))
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """All of them."""
-        return (*self.domain.conditions, *self.pair)
+    def counted(self) -> tuple[Condition, ...]:
+        """Both."""
+        return self.pair
 
     def _cells(self, frame: Frame) -> Floats:
         a, b = (frame.share(each) for each in self.pair)

@@ -18,8 +18,8 @@ DENSE = 20_000
 """Cells up to which all are kept, held by the model or not."""
 TABULATED = 2_000_000
 """Cells up to which a model without records is tabulated; beyond, it is sampled."""
-MOST = 50_000
-"""Cells of large tables that stand for the model. Drawing them adds 1/√50,000 = 0.0045 deviations of
+MOST = 35_000
+"""Cells of large tables that stand for the model. Drawing them adds 1/√35,000 = 0.0053 deviations of
 what no table explains; what tables explain is corrected by them."""
 APART = 5_000
 """Cells drawn from the product of the columns' shares."""

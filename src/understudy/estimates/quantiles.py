@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from understudy._types import Clique
 from understudy.errors import WorkloadError
 from understudy.estimates.estimate import Parts
-from understudy.estimates.frame import Condition, Frame
-from understudy.estimates.means import Domain
-from understudy.estimates.statistic import Fitted, Interval, Measured, Statistic, Undefined
+from understudy.estimates.frame import Frame
+from understudy.estimates.statistic import Fitted, Interval, Measured, Statistic, Undefined, Within
 
 __all__ = ["Custom", "Gini", "Quantile"]
 
@@ -26,26 +25,15 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class _OfNumber(Statistic):
+class _OfNumber(Within):
     """A statistic of one number in a domain."""
 
-    domain: Domain
     of: int
-
-    @property
-    def columns(self) -> Clique:
-        """Of the domain and the number."""
-        return tuple(sorted(self.domain.columns | {self.of}))
 
     @property
     def numbers(self) -> tuple[int, ...]:
         """The number."""
         return (self.of,)
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """That of the domain."""
-        return self.domain.conditions
 
     def _held(self, frame: Frame) -> Floats:
         return self.domain.share(frame) * frame.there(self.of)
@@ -78,15 +66,12 @@ class Quantile(_OfNumber):
     t(1 − t) of it at most.
     """
 
+    first_order = True
+
     at: float
 
     @property
     def linear(self) -> bool:
-        """All that is fitted is."""
-        return True
-
-    @property
-    def first_order(self) -> bool:
         """All that is fitted is."""
         return True
 

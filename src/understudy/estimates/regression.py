@@ -6,19 +6,21 @@ number, regressing on cell means gives the same coefficient as regressing on the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy._types import Clique
 from understudy.estimates.frame import Condition, Frame
-from understudy.estimates.means import Domain
-from understudy.estimates.statistic import Fitted, Statistic, Undefined
+from understudy.estimates.statistic import Fitted, Undefined, Within
 
 __all__ = ["Regression", "Term"]
 
 _ROUNDS = 50
+_RARE = "noise hides how many rows have it; the regression is over the others"
+_BASE = "it is the base that others are compared with; noise hides the first value"
 _STEEP = 30.0
 """Of a logistic regression, the largest log odds; beyond, the outcome is separated."""
 
@@ -34,13 +36,12 @@ class Term:
 
 
 @dataclass(frozen=True, eq=False)
-class Regression(Statistic):
+class Regression(Within):
     """Coefficients, the intercept first, over the rows that have every value.
 
     A base value of a column has no term. `missing` are the codes of columns that stand for null.
     """
 
-    domain: Domain
     outcome: int | Condition
     terms: tuple[Term, ...]
     missing: tuple[tuple[int, int], ...]
@@ -49,8 +50,7 @@ class Regression(Statistic):
     @property
     def columns(self) -> Clique:
         """Of the domain, the outcome and every term."""
-        own = {self.outcome} if isinstance(self.outcome, int) else set(self.outcome.clique)
-        return tuple(sorted(self.domain.columns | own | {term.column for term in self.terms}))
+        return tuple(sorted({*super().columns, *(term.column for term in self.terms)}))
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -59,10 +59,29 @@ class Regression(Statistic):
         return tuple(sorted(named | ({self.outcome} if isinstance(self.outcome, int) else set())))
 
     @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """The outcome, where it is one, and that of the domain."""
-        own = (self.outcome,) if isinstance(self.outcome, Condition) else ()
-        return (*self.domain.conditions, *own)
+    def counted(self) -> tuple[Condition, ...]:
+        """The outcome, where it is a condition."""
+        return (self.outcome,) if isinstance(self.outcome, Condition) else ()
+
+    def without(self, rare: Mapping[int, frozenset[int]]) -> tuple[Regression, Mapping[str, str]]:
+        """Without rows that have rare values; where a base is rare, the next value takes its place."""
+        terms, missing = dict(zip(self.terms, self.names[1:], strict=True)), [*self.missing]
+        why: dict[str, str] = {}
+        for column, codes in rare.items():
+            own = {term.code for term in terms if term.column == column}
+            hidden = codes - {code for at, code in missing if at == column}
+            there = own - hidden
+            if None in own or len(there) < 1 + len(hidden - own):
+                continue
+            for code in hidden:
+                missing.append((column, code))
+                if code in own:
+                    why[terms.pop(Term(column, code))] = _RARE
+                else:  # it has no term: it is the base
+                    first = min(code for code in there if code is not None)
+                    why[terms.pop(Term(column, first))] = _BASE
+        names = (self.names[0], *terms.values())
+        return replace(self, names=names, terms=tuple(terms), missing=tuple(missing)), why
 
     def _parts(self, frame: Frame) -> tuple[Floats, Floats, Floats]:
         """(regressors, outcome, how much of every point counts)."""

@@ -11,7 +11,7 @@ the model may have missed and by what bins hide.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from math import hypot, sqrt
@@ -55,6 +55,12 @@ UNSEEN = (
     "it rests on what three or more columns show only together, which was never measured; a release "
     "whose certified workload has a marginal of these columns would bound it"
 )
+_UNCLEAR = (
+    "how many rows are in its group is not known well enough: they are few, or its columns were not "
+    "measured together, which a purpose asks for"
+)
+_RARER = (1, 4, 16)
+"""Where nothing can be said, values that are so many times less rare are left out too."""
 _SETTLED = 0.2
 """How near the rounds come, in deviations; what is left is added."""
 
@@ -89,12 +95,28 @@ def estimated(
     about = {columns: _About.of(known, columns) for columns in {s.columns for s in statistics}}
     found: list[Estimate] = []
     for statistic in statistics:
-        try:
-            found += _Run(statistic, about[statistic.columns], target, level).estimates()
-        except Undefined as error:
-            why = str(error)
-            found += [_undetermined(name, why, target, level) for name in statistic.names]
+        told = _told(statistic, about[statistic.columns], target, level)
+        found += [told[name] for name in statistic.names]
     return tuple(found)
+
+
+def _told(statistic: Statistic, about: _About, target: str, level: float) -> dict[str, Estimate]:
+    """Estimates by their names; without some rare values, where nothing could be said with them."""
+    gone: Mapping[str, str] | None = None
+    lacking = dict.fromkeys(statistic.names, "the noise is too large for it")
+    for times in _RARER:
+        kept, less = statistic.without(about.rare(times))
+        if less == gone:
+            continue
+        gone = less
+        try:
+            made = _Run(kept, about, target, level).estimates()
+        except Undefined as error:
+            lacking = dict.fromkeys(statistic.names, str(error))
+        else:
+            told = {estimate.name: estimate for estimate in made}
+            return told | {n: _undetermined(n, why, target, level) for n, why in gone.items()}
+    return {name: _undetermined(name, why, target, level) for name, why in lacking.items()}
 
 
 def _undetermined(
@@ -111,16 +133,19 @@ class _Settled:
     fitted: Fitted
     influence: Floats
     correction: Correction
-    reached: bool
 
 
 @dataclass(frozen=True, eq=False)
 class _About:
-    """What a release tells of some columns; `crowded` are those whose noise is larger than rows."""
+    """What a release tells of some columns.
+
+    `crowded` are those whose noise is larger than rows, `noise` that of a share of each.
+    """
 
     known: Known
     evidence: Evidence
     crowded: tuple[int, ...]
+    noise: tuple[float, ...]
 
     @classmethod
     def of(cls, known: Known, columns: Clique) -> _About:
@@ -132,7 +157,15 @@ class _About:
         crowded = (i for i, w in zip(columns, worst, strict=True) if w * shape[i] > MOST_NOISE)
         points = collapsed(known.model, columns, shape, list(map(_floor, noise)))
         evidence = Evidence(points, tables, known.rows, known.rows_sigma)
-        return cls(known, evidence, tuple(crowded))
+        return cls(known, evidence, tuple(crowded), tuple(noise))
+
+    def rare(self, times: float) -> dict[int, frozenset[int]]:
+        """The codes of each column whose shares are below so many times what noise hides."""
+        columns, model = self.evidence.points.columns, self.known.model
+        return {
+            i: frozenset(np.flatnonzero(model.marginal((i,)) < 2 * CLEAR * times * own).tolist())
+            for i, own in zip(columns, self.noise, strict=True)
+        }
 
 
 def _shape_noise(known: Known, i: int) -> float:
@@ -186,10 +219,11 @@ class _Run:
                 used = slice(many if self.statistic.follows else None)
                 moved = tilted(weights, every[:, used], goals[used], nears[used] / 2)
             if moved is None:
-                reached = reached or bool(np.all(np.abs(goal) <= 2 * near))
+                if not reached and not bool(np.all(np.abs(goal) <= 2 * near)):
+                    raise Undefined("the noise is too large for it")
                 lambdas = evidence.weights(every, lambdas)
                 correction = evidence.correction(every, lambdas)
-                return _Settled(weights, fitted, influence, correction, reached)
+                return _Settled(weights, fitted, influence, correction)
             weights, turn = moved, turn + 1
 
     def estimates(self) -> tuple[Estimate, ...]:
@@ -202,12 +236,10 @@ class _Run:
             raise Undefined(
                 "all values of a number are in one bin, which shows no relation to other columns"
             )
-        if not self.settled.reached:
-            raise Undefined("the noise is too large for it")
         measured = [self._measured(k) for k in range(self.many)]
         combined = self.statistic.combined(self.frame, measured)
         return tuple(
-            self._told(name, each)
+            self._shown(name, each)
             for name, each in zip(self.statistic.names, combined, strict=True)
         )
 
@@ -244,7 +276,7 @@ class _Run:
         beyond = self._beyond(k)
         why = None
         if not all(self._clear(share) for share in self._needed(k)):
-            why = "too few rows are in the group to tell it from noise"
+            why = _UNCLEAR
         elif beyond is None:
             why = UNSEEN
         parts = Parts(
@@ -258,7 +290,7 @@ class _Run:
         half = half_width(deviation, parts.model + bias, self.level)
         return Measured(value, half, parts, reliance, why)
 
-    def _told(self, name: str, measured: Interval | Measured) -> Estimate:
+    def _shown(self, name: str, measured: Interval | Measured) -> Estimate:
         """One number as it is told."""
         if isinstance(measured, Measured):
             measured = self._between(measured)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from understudy._types import Clique
 from understudy.estimates.estimate import Parts
 from understudy.estimates.frame import Condition, Frame
 
-__all__ = ["Fitted", "Interval", "Measured", "Statistic", "Undefined"]
+__all__ = ["Domain", "Fitted", "Interval", "Measured", "Statistic", "Undefined", "Within"]
 
 Floats = NDArray[np.float64]
 
@@ -64,7 +65,16 @@ class Interval:
 
 @dataclass(frozen=True, eq=False)
 class Statistic(ABC):
-    """Some numbers about some columns. `names` says what is told, one for each."""
+    """Some numbers about some columns. `names` says what is told, one for each.
+
+    per_row      whether it grows with the number of rows, as sums do; `fit` gives it for one row
+    first_order  whether it is a mean or made of such, so that large errors of the model do little harm
+    follows      whether its values follow from the shares that it needs, and are not tilted beside them
+    """
+
+    per_row: ClassVar[bool] = False
+    first_order: ClassVar[bool] = False
+    follows: ClassVar[bool] = False
 
     names: tuple[str, ...]
 
@@ -83,24 +93,16 @@ class Statistic(ABC):
         """The conditions that it uses."""
         return ()
 
+    def without(self, rare: Mapping[int, frozenset[int]]) -> tuple[Statistic, Mapping[str, str]]:
+        """The statistic without values of columns that noise hides, and why which names are gone.
+
+        `rare` are their codes. Where a single one of them would leave nothing to say, it is left out.
+        """
+        return self, {}
+
     def limits(self, frame: Frame) -> tuple[float, float]:
         """Between which values lie, whatever the table."""
         return -np.inf, np.inf
-
-    @property
-    def per_row(self) -> bool:
-        """Whether it grows with the number of rows, as sums do; `fit` gives it for one row."""
-        return False
-
-    @property
-    def first_order(self) -> bool:
-        """Whether it is a mean or made of such, so that large errors of the model do little harm."""
-        return False
-
-    @property
-    def follows(self) -> bool:
-        """Whether its values follow from the shares that it needs, and are not tilted beside them."""
-        return False
 
     @property
     def linear(self) -> bool:
@@ -122,3 +124,56 @@ class Statistic(ABC):
     def combined(self, frame: Frame, measured: Sequence[Measured]) -> Sequence[Measured | Interval]:
         """What is told, one for each name; by default what was fitted."""
         return measured
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """The rows that a statistic is about: those of one group, that satisfy a condition; or all.
+
+    `group` is a column and one of its codes.
+    """
+
+    where: Condition | None = None
+    group: tuple[int, int] | None = None
+
+    @property
+    def columns(self) -> set[int]:
+        """Every column that it depends on."""
+        named = set() if self.where is None else set(self.where.clique)
+        return named if self.group is None else named | {self.group[0]}
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The condition, if any."""
+        return () if self.where is None else (self.where,)
+
+    def share(self, frame: Frame) -> Floats:
+        """How much of every point is in it."""
+        held = np.ones(len(frame)) if self.where is None else frame.share(self.where)
+        if self.group is not None:
+            column, code = self.group
+            held = held * (frame.codes(column) == code)
+        return held
+
+
+@dataclass(frozen=True, eq=False)
+class Within(Statistic):
+    """A statistic of a domain, about `numbers` and the conditions that it counts."""
+
+    domain: Domain
+
+    @property
+    def counted(self) -> tuple[Condition, ...]:
+        """The conditions that it counts."""
+        return ()
+
+    @property
+    def columns(self) -> Clique:
+        """Of the domain, the numbers and what is counted."""
+        named = self.domain.columns | set(self.numbers)
+        return tuple(sorted(named.union(*(each.clique for each in self.counted))))
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Those that it counts, and that of the domain."""
+        return (*self.domain.conditions, *self.counted)

@@ -18,21 +18,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from understudy.errors import InputError
 from understudy.learn.linear import LinearClassifier, LinearModel, LinearRegressor, settings
-from understudy.learn.plans import (
-    Facts,
-    Picks,
-    Rule,
-    descent_plan,
-    picks_plan,
-    radius_for,
-    require_signal,
-    rule_for,
-)
+from understudy.learn.plans import Facts, plan_for, radius_for, rule_for
 from understudy.learn.solvers import frank_wolfe, stochastic_descent
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget, Exact
@@ -98,7 +88,19 @@ class _Private(LinearModel):
         delta = Fraction(1, n * n) if self.delta is None else self.delta
         options = replace(options, delta=delta, rows_public=n)
         facts = Facts(n, box.width, loss, radius, relation, _budget(options, n))
-        rule, plan = self._planned(facts)
+        rule = rule_for(
+            facts,
+            self.solver,
+            self.steps,
+            self.rate,
+            self.clip,
+            delay=self.delay,
+            iterate=self.iterate,
+            noise=self.noise,
+            start=self.start,
+            intercept=self.fit_intercept,
+        )
+        plan = plan_for(facts, self.solver, rule)
         noise = self._noise()
         with (
             _account(options, facts) as (account, dataset),
@@ -113,7 +115,11 @@ class _Private(LinearModel):
         ):
             examples = Examples.seal(rows, targets, box)
             gate = Gate(examples, reservation, relation, noise)
-            weights = self._learn(gate, facts, rule)
+            problem = gate, facts.loss, n, radius, rule.steps
+            if self.solver == "frank-wolfe":
+                weights = frank_wolfe(*problem, delay=rule.delay, kept=rule.kept)
+            else:
+                weights = stochastic_descent(*problem)
             reservation.settle("finished")
             self.entries_ = tuple(reservation.entries())
         self.plan_ = plan
@@ -125,29 +131,6 @@ class _Private(LinearModel):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True  # privacy noise takes no seed
         return tags
-
-    def _planned(self, facts: Facts) -> tuple[Rule, Plan]:
-        picks = Picks(self.delay, self.iterate, self.noise, self.start, self.fit_intercept)
-        rule = rule_for(facts, self.solver, self.steps, self.rate, self.clip, picks)
-        if self.solver == "frank-wolfe":
-            plan = picks_plan(facts, rule.steps, rule.rate, rule.noise, rule.start)
-        else:
-            plan = descent_plan(facts, rule.steps, rule.rate, rule.clip)
-        require_signal(facts, plan)
-        return rule, plan
-
-    def _learn(self, gate: Gate, facts: Facts, rule: Rule) -> NDArray[np.float64]:
-        if self.solver == "frank-wolfe":
-            return frank_wolfe(
-                gate,
-                facts.loss,
-                facts.rows,
-                facts.radius,
-                rule.steps,
-                delay=rule.delay,
-                kept=rule.kept,
-            )
-        return stochastic_descent(gate, facts.loss, facts.rows, facts.radius, rule.steps)
 
     def _noise(self) -> Noise:
         return OpenDPNoise()
@@ -215,7 +198,7 @@ class PrivateLasso(LinearRegressor, _Private):
     delta          1/n² by default
     steps, rate, clip   public settings; by default a function of public facts, see `plans`: number
                    of draws, share of rows that each sees (Poisson), norm of a row's gradient (sgd)
-    delay, iterate, noise, start   public settings of frank-wolfe, see `plans.Picks`: 0, "last",
+    delay, iterate, noise, start   public settings of frank-wolfe, see `plans.rule_for`: 0, "last",
                    "laplace" and 0 are the textbook's steps, iterate, noise and start
     neighbours     "add-remove" (needs `rows_public`) or "replace" (the number of rows is public)
     rows_public    about how many rows there are; sums are divided by it

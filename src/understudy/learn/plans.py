@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -35,7 +35,6 @@ from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import (
     Charge,
-    Gaussian,
     Laplace,
     Plan,
     SampledGaussian,
@@ -51,13 +50,12 @@ __all__ = [
     "PICK",
     "START",
     "Facts",
-    "Picks",
     "Rule",
     "descent_plan",
     "on_words",
     "picks_plan",
+    "plan_for",
     "radius_for",
-    "require_signal",
     "rule_for",
 ]
 
@@ -71,6 +69,8 @@ _FEWEST_PICKS, _MOST_PICKS = 1, 1_000
 _STEPS, _RATE, _CLIP = 400, 0.1, 2.0
 _LONGEST_DELAY = 10**6  # far from where whole numbers of weights would not fit
 _NOISES = ("gumbel", "laplace")
+_OF_PICKS = {"delay": None, "iterate": "tail", "noise": "gumbel", "start": None}
+"""Settings of frank-wolfe that sgd has not, as they are where nobody gives them."""
 _START = 0.1
 """Of ρ, what the constant that frank-wolfe begins at gets."""
 _PICKS = {"classes": (0.6, 2), "numbers": (1.8, 3)}
@@ -118,91 +118,11 @@ class Rule:
 
     steps: int
     rate: float
-    clip: float
+    clip: float = _CLIP
     delay: int = 0
     kept: range = range(0)
     noise: str = "gumbel"
     start: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Picks:
-    """Settings of frank-wolfe alone, as they were given.
-
-    delay    k ≥ 0 of its steps 2/(t + 2 + k); None makes the first one short
-    iterate  what is returned: "tail", the average of the last half of the iterates, the "last", or
-             "one" of them all, drawn uniformly beforehand
-    noise    of a pick: "gumbel", or "laplace", whose scale is about twice as large at the same cost
-    start    the share of ρ for the constant that it begins at, 0 for the textbook's w = 0; None is 0.1
-             where there is an intercept
-    intercept  whether there is one
-    """
-
-    delay: Any = None
-    iterate: Any = "tail"
-    noise: Any = "gumbel"
-    start: Any = None
-    intercept: bool = True
-
-    def settle(self, rule: Rule, facts: Facts) -> Rule:
-        """The rule with these settings."""
-        steps, kept = rule.steps, _KEPT.get(self.iterate)
-        if kept is None:
-            raise InputError(f"iterate = {self.iterate!r} must be one of {', '.join(_KEPT)}")
-        if self.noise not in _NOISES:
-            raise InputError(f"noise = {self.noise!r} must be one of {', '.join(_NOISES)}")
-        if self.noise == "laplace" and rule.rate < 1:
-            raise InputError(
-                f"noise = 'laplace' sees all rows; rate = {rule.rate:g} needs noise = 'gumbel'"
-            )
-        return replace(
-            rule,
-            delay=self._delay(facts, steps),
-            kept=kept(steps),
-            noise=self.noise,
-            start=self.share(),
-        )
-
-    def share(self) -> float:
-        """Of ρ, for the constant.
-
-        Raises:
-            InputError: It is none, or there is no intercept for it.
-        """
-        if self.start is None:
-            return _START if self.intercept else 0.0
-        share = _number("start", self.start)
-        if not 0 <= share < 1:
-            raise InputError(
-                f"start = {self.start!r} must be at least 0 and below 1; it is the share of the "
-                f"budget for the constant that frank-wolfe begins at"
-            )
-        if share and not self.intercept:
-            raise InputError(
-                f"start = {self.start!r} is that of an intercept; with fit_intercept=False leave it "
-                f"out"
-            )
-        return share
-
-    def refuse(self, rule: Rule) -> Rule:
-        """The rule as it is; sgd knows none of these."""
-        usual = asdict(Picks(intercept=self.intercept))
-        for name, value in asdict(self).items():
-            if value != usual[name]:
-                raise InputError(f"{name} = {value!r} is a setting of frank-wolfe; sgd has none")
-        return rule
-
-    def _delay(self, facts: Facts, steps: int) -> int:
-        if self.delay is None:
-            first = _FIRST_STEP[_kind(facts)]
-            first *= min(1.0, math.sqrt(steps / _SURE))
-            return max(0, round(min(2 * facts.radius / first, _LONGEST_DELAY)) - 2)
-        whole = isinstance(self.delay, int | np.integer) and not isinstance(self.delay, bool)
-        if not whole or not 0 <= self.delay <= _LONGEST_DELAY:
-            raise InputError(
-                f"delay = {self.delay!r} must be a whole number from 0 to {_LONGEST_DELAY:,}"
-            )
-        return int(self.delay)
 
 
 def _one(steps: int) -> range:
@@ -237,32 +157,96 @@ def rule_for(
     steps: Any = None,
     rate: Any = None,
     clip: Any = None,
-    picks: Picks | None = None,
+    *,
+    delay: Any = None,
+    iterate: Any = "tail",
+    noise: Any = "gumbel",
+    start: Any = None,
+    intercept: bool = True,
 ) -> Rule:
     """The public settings of a fit: those given, the others by rule.
+
+    Settings of frank-wolfe alone:
+
+    delay    k ≥ 0 of its steps 2/(t + 2 + k); None makes the first one short
+    iterate  what is returned: "tail", the average of the last half of the iterates, the "last", or
+             "one" of them all, drawn uniformly beforehand
+    noise    of a pick: "gumbel", or "laplace", whose scale is about twice as large at the same cost
+    start    the share of ρ for the constant that it begins at, 0 for the textbook's w = 0; None is 0.1
+             where there is an `intercept`
 
     Raises:
         InputError: A setting that cannot be.
     """
-    picks = Picks() if picks is None else picks
-    if steps is None:
-        steps = _picks(facts, 1 - picks.share()) if solver == "frank-wolfe" else _STEPS
-    elif isinstance(steps, bool) or not isinstance(steps, int | np.integer):
-        raise InputError(f"steps = {steps!r} must be a whole number")
-    if not 1 <= steps <= _MOST_STEPS:
-        raise InputError(f"steps = {steps} must be between 1 and {_MOST_STEPS}")
-    usual = 1.0 if solver == "frank-wolfe" else _RATE
-    share = usual if rate is None else _number("rate", rate)
-    if not 0 < share <= 1:
-        raise InputError(f"rate = {rate!r} must be above 0 and at most 1")
-    if clip is not None and solver == "frank-wolfe":
+    if solver == "sgd":
+        picks = {"delay": delay, "iterate": iterate, "noise": noise, "start": start}
+        for name, value in picks.items():
+            if value != _OF_PICKS[name]:
+                raise InputError(f"{name} = {value!r} is a setting of frank-wolfe; sgd has none")
+        norm = _CLIP if clip is None else _above_zero("clip", clip)
+        return Rule(_steps(_STEPS if steps is None else steps), _rate(rate, _RATE), norm)
+    if clip is not None:
         raise InputError(
             f"clip = {clip!r} is a setting of sgd; frank-wolfe needs none, for no row moves a score "
             f"by more than the loss allows"
         )
-    norm = _CLIP if clip is None else _above_zero("clip", clip)
-    rule = Rule(int(steps), on_words(share), norm)
-    return picks.settle(rule, facts) if solver == "frank-wolfe" else picks.refuse(rule)
+    share, seen = _share(start, intercept), _rate(rate, 1.0)
+    count = _steps(_picks(facts, 1 - share) if steps is None else steps)
+    if iterate not in _KEPT:
+        raise InputError(f"iterate = {iterate!r} must be one of {', '.join(_KEPT)}")
+    if noise not in _NOISES:
+        raise InputError(f"noise = {noise!r} must be one of {', '.join(_NOISES)}")
+    if noise == "laplace" and seen < 1:
+        raise InputError(f"noise = 'laplace' sees all rows; rate = {seen:g} needs noise = 'gumbel'")
+    return Rule(
+        count,
+        seen,
+        delay=_delay(delay, facts, count),
+        kept=_KEPT[iterate](count),
+        noise=noise,
+        start=share,
+    )
+
+
+def _steps(given: Any) -> int:
+    if not _whole(given):
+        raise InputError(f"steps = {given!r} must be a whole number")
+    if not 1 <= given <= _MOST_STEPS:
+        raise InputError(f"steps = {given} must be between 1 and {_MOST_STEPS}")
+    return int(given)
+
+
+def _rate(given: Any, usual: float) -> float:
+    rate = usual if given is None else _number("rate", given)
+    if not 0 < rate <= 1:
+        raise InputError(f"rate = {given!r} must be above 0 and at most 1")
+    return on_words(rate)
+
+
+def _share(given: Any, intercept: bool) -> float:
+    """Of ρ, for the constant."""
+    if given is None:
+        return _START if intercept else 0.0
+    share = _number("start", given)
+    if not 0 <= share < 1:
+        raise InputError(
+            f"start = {given!r} must be at least 0 and below 1; it is the share of the budget for "
+            f"the constant that frank-wolfe begins at"
+        )
+    if share and not intercept:
+        raise InputError(
+            f"start = {given!r} is that of an intercept; with fit_intercept=False leave it out"
+        )
+    return share
+
+
+def _delay(given: Any, facts: Facts, steps: int) -> int:
+    if given is None:
+        first = _FIRST_STEP[_kind(facts)] * min(1.0, math.sqrt(steps / _SURE))
+        return max(0, round(min(2 * facts.radius / first, _LONGEST_DELAY)) - 2)
+    if not _whole(given) or not 0 <= given <= _LONGEST_DELAY:
+        raise InputError(f"delay = {given!r} must be a whole number from 0 to {_LONGEST_DELAY:,}")
+    return int(given)
 
 
 def _picks(facts: Facts, share: float) -> int:
@@ -276,6 +260,10 @@ def _picks(facts: Facts, share: float) -> int:
 
 def _kind(facts: Facts) -> str:
     return "numbers" if isinstance(facts.loss, Squared) else "classes"
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _above_zero(name: str, value: Any) -> float:
@@ -292,6 +280,20 @@ def _number(name: str, value: Any) -> float:
     return float(value)
 
 
+def plan_for(facts: Facts, solver: str, rule: Rule) -> Plan:
+    """What a fit may draw.
+
+    Raises:
+        InputError: It would release noise alone.
+    """
+    if solver == "frank-wolfe":
+        plan = picks_plan(facts, rule.steps, rule.rate, rule.noise, rule.start)
+    else:
+        plan = descent_plan(facts, rule.steps, rule.rate, rule.clip)
+    _require_signal(facts, plan)
+    return plan
+
+
 def picks_plan(
     facts: Facts, steps: int, rate: float = 1.0, noise: str = "gumbel", start: float = 0.0
 ) -> Plan:
@@ -306,7 +308,7 @@ def picks_plan(
         if noise == "laplace":
             return planning.laplace(rho, l1=2 * sensitivity)
         if rate == 1.0:
-            return Selection.within(rho, sensitivity=sensitivity)
+            return planning.selection(rho, sensitivity=sensitivity)
         return _sampled_pick(rho, sensitivity, rate)
 
     def build(rho: Fraction) -> Plan:
@@ -315,7 +317,7 @@ def picks_plan(
         if not start:
             return Plan((picks,))
         step, changes = facts.loss.moves(facts.relation)
-        level = Gaussian.within(first, step=step, changes=changes)
+        level = planning.gaussian(first, step=step, changes=changes)
         return Plan((Charge(START, level), picks))
 
     return planning.calibrate(build, facts.budget)
@@ -325,7 +327,7 @@ def _sampled_pick(rho: Fraction, sensitivity: int, rate: float) -> Selection | S
     """The least noise that costs at most ρ: ε = ln(1 + q(e^ε0 − 1)), or the bounded range of all."""
     amplified = float(planning.laplace_epsilon(rho))
     whole = math.log1p(math.expm1(amplified) / rate) * (1 - 1e-12)
-    scale = min(2 * sensitivity / whole, Selection.within(rho, sensitivity=sensitivity).scale)
+    scale = min(2 * sensitivity / whole, planning.selection(rho, sensitivity=sensitivity).scale)
     event = SampledSelection(scale, sensitivity, rate)
     while accounting.rho(event) > rho:
         event = SampledSelection(event.scale * (1 + 1e-12), sensitivity, rate)
@@ -348,14 +350,11 @@ def descent_plan(facts: Facts, steps: int, rate: float, clip: float) -> Plan:
     return planning.calibrate(build, facts.budget)
 
 
-def require_signal(facts: Facts, plan: Plan) -> None:
-    """Refuse a plan that would release noise alone.
+def _require_signal(facts: Facts, plan: Plan) -> None:
+    """Refuse a plan whose draws have noise of q·n rows or more.
 
     A draw sees q·n rows, each of which moves it by at most one (L0, or the norm C): noise as large as
     all of them together hides everything.
-
-    Raises:
-        InputError: The noise of a draw is not below q·n rows.
     """
     event = plan.charges[-1].event
     if isinstance(event, SampledGaussian):

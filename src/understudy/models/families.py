@@ -6,25 +6,27 @@ A release learns the law of views; here families are made whose views follow it.
 2. The children of families of one size, and at one place where there is an order, are rows of the model
    of that size and place. They go to families whose parent, and whose child before, is like those that
    came with them.
-3. Children of families of one size, and at one place, change places as long as that lowers
-   Σ (c − m)²/√(1 + m) over the tables of parents and children and of siblings, c what the families'
-   views have in a cell and m what the model expects. Tables of children alone stay as they were.
-4. Where children have an order, those of one size and place are few, and what they are like need not
-   fit those before them. So any two children with siblings may change places too, and tables of
-   children alone, of their places and of numbers of children are held as well. What a column has in
-   common with itself before is then held for every size of family, or large families, which weigh
-   little, would be left with what does not fit. Without an order it is not: who the siblings are, and
-   so what they share, differs between small and large families, and the model does not know how.
+3. Two children change places if that lowers Σ (c − m)²/√(1 + m) over all tables with a column of a
+   child, c what the families' views have in a cell and m what the model expects. Most offers are
+   between families of one size, and at one place: these leave tables of children alone as they were.
+   But a size may have been given more heads of households than it has families, or visits that fit
+   none before them, so any two children with siblings may change places as well.
+4. With an order, what a column has in common with itself before is held for every size of family, or
+   large families, which weigh little, would be left with what does not fit. Without one it is not:
+   who the siblings are, and so what they share, differs between small and large families, and the
+   model does not know how.
 
 Some rounds offer a child any other, some one that is like it in most columns: the first moves more, the
-second breaks less. With an order most look at one table of siblings, the likelier the more it is off: a
-child in too full a cell is offered one that is like it, but for a value that lacks beside the sibling.
+second breaks less. Some offer many others to the few children in the fullest cells. With an order most
+look at one table of siblings, the likelier the more it is off: a child in too full a cell is offered
+one that is like it, but for a value that lacks beside the sibling.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,7 +38,7 @@ from understudy.models.weighted import Weighted
 from understudy.queries.families import EncodedFamilies
 from understudy.schema.family import Layout
 
-__all__ = ["EFFORT", "copied", "generate"]
+__all__ = ["EFFORT", "copied", "expected_seconds", "generate"]
 
 Codes = NDArray[Any]
 Whole = NDArray[np.int64]
@@ -45,11 +47,15 @@ Forbidden = Mapping[Clique, NDArray[np.bool_]]
 EFFORT = 60
 """Exchanges that are tried, a child, as long as there are not too many children."""
 _MOST_TRIES, _LEAST_EFFORT = 20_000_000, 6
+_SECONDS = 1.3e-8
+"""CPU seconds for one view in one table, of an exchange that is tried."""
 _WANTED = 5
 """Rounds of what tables of siblings lack, with an order after every other round. A round tries as many
 exchanges as a quarter of the children with siblings, so there are half as many of the others."""
 _NEAR = 8
 """How far apart two children may stand that are sorted by their columns."""
+_DEAR = 16
+"""One child in so many is offered so many others at once, where most would be gained."""
 _REPAIRS = 40
 """Partners that a child in a forbidden view is offered."""
 _FORBIDDEN = 1e9
@@ -93,6 +99,23 @@ def generate(
         crowd = crowd.mended(forbidden, rng) or _alone(model, layout, families, rng)
     crowd.settle(model, cliques, forbidden or {}, effort, rng)
     return crowd.families()
+
+
+def expected_seconds(layout: Layout, cliques: Sequence[Clique], families: int, most: int) -> float:
+    """CPU seconds that `generate` takes; from generated families (docs/benchmarks.md).
+
+    How many children they have is not known: √`most` each is assumed.
+    """
+    each = math.sqrt(most)
+    children, siblings = families * each, {*layout.sibling}
+    pairs = sum(not siblings.isdisjoint(clique) for clique in cliques)
+    views = len(cliques) - pairs + pairs * (1 if layout.ordered else each)
+    return _SECONDS * children * _turns(children, EFFORT) * views
+
+
+def _turns(children: float, effort: int) -> int:
+    """Exchanges that are tried for each of so many children."""
+    return min(effort, max(_LEAST_EFFORT, int(_MOST_TRIES // children)))
 
 
 def copied(
@@ -312,15 +335,12 @@ class _Crowd:
         goals = [_rounded(model.marginal(clique) * self.sizes.size) for clique in held]
         tables.aim(goals, list(forbidden.values()))
         if self.owner.size:
-            most = max(_LEAST_EFFORT, _MOST_TRIES // self.owner.size)
-            turns = min(effort, most)
-            if not self.layout.ordered:
-                for turn in range(turns):
-                    tables.exchange((self._any, self._alike)[turn % 2](rng))
-                return
+            turns = _turns(self.owner.size, effort)
+            ways = (self._any, self._alike, self._anywhere, partial(self._dear, tables))
             pairs = [c for c, clique in enumerate(held) if self._joins(clique)]
+            pairs = pairs if self.layout.ordered else []
             for turn in range((turns + 1) // 2 if pairs else turns):
-                tables.exchange((self._any, self._alike, self._anywhere)[turn % 3](rng))
+                tables.exchange(ways[turn % len(ways)](rng))
                 for _ in range(_WANTED * bool(pairs)):
                     chosen = _drawn_one(pairs, [tables.error(c) for c in pairs], rng)
                     tables.exchange(self._wanted(held[chosen], tables.slope(chosen), rng))
@@ -373,6 +393,18 @@ class _Crowd:
         one = rng.permutation(order.size)
         other = first + (rng.random(order.size) * (end - first)).astype(np.int64)
         return np.stack([order[one], order[other[one]]]).astype(np.uint32)
+
+    def _dear(self, tables: _Tables, rng: np.random.Generator) -> NDArray[np.uint32]:
+        """The children of a group in the fullest cells, with any of it, and with each other."""
+        order = np.lexsort([-_rounded(tables.prices()), self.group])
+        some = self.group[order]
+        first, end = np.searchsorted(some, some, "left"), np.searchsorted(some, some, "right")
+        many = (end - first + _DEAR - 1) // _DEAR
+        dear = np.flatnonzero(np.arange(order.size) - first < many)
+        one = rng.permutation(np.tile(dear, _DEAR))
+        among = np.where(rng.random(one.size) < 0.5, many[one], (end - first)[one])
+        other = first[one] + (rng.random(one.size) * among).astype(np.int64)
+        return np.stack([order[one], order[other]]).astype(np.uint32)
 
     def _anywhere(self, rng: np.random.Generator) -> NDArray[np.uint32]:
         """Any two children with siblings, as many pairs as there are such children."""
@@ -454,16 +486,9 @@ class _Crowd:
         return self.homes[self.owner[one], [*layout.parent, layout.size].index(column)]
 
     def _moves(self, clique: Clique) -> bool:
-        """Whether exchanges move this table.
-
-        With an order, if it has a child; without one, if it has two of parent, child and sibling.
-        """
-        layout, columns = self.layout, set(clique)
-        if layout.ordered:
-            return len(clique) > 1 and bool(columns & {*layout.child, *layout.sibling})
-        return (
-            sum(bool(columns & set(p)) for p in (layout.parent, layout.child, layout.sibling)) > 1
-        )
+        """Whether exchanges move this table: it has a child, and not as its only column."""
+        movable = {*self.layout.child, *self.layout.sibling}
+        return len(clique) > 1 and not movable.isdisjoint(clique)
 
 
 class _Tables:

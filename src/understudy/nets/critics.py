@@ -119,7 +119,7 @@ class Cells:
 
     @cached_property
     def layout(self) -> Layout:
-        """Where every table lies among the features: their order is that of the layout."""
+        """The tables, one after the other, each in C order: the order of the features."""
         return Layout(self.shape, tuple(Table(clique) for clique in self.cliques))
 
     @property
@@ -129,7 +129,8 @@ class Cells:
 
     def spread(self, values: Sequence[float]) -> Reals:
         """One value per table, repeated for its cells."""
-        return self.flat([z + value for z, value in zip(self._zeros, values, strict=True)])
+        sizes = [math.prod(each) for each in self.layout.sizes]
+        return np.repeat(np.asarray(values, np.float32), sizes).astype(np.float64)
 
     def flat(self, tables: Sequence[NDArray[Any]]) -> Reals:
         """Tables, in the order of `cliques`, as one vector."""
@@ -144,14 +145,13 @@ class Cells:
 
         `squared` squares the matrices: from variances of independent cells to those of answers.
         """
-        natural = jnp.take(flat, self._order)
-        answers: list[Array] = []
-        for clique, at in zip(self.cliques, self._starts, strict=False):
-            sizes = tuple(self.shape[i] for i in clique)
-            table = natural[at : at + math.prod(sizes)].reshape(sizes)
-            matrices = [m**2 if squared else m for m in map(self._matrix, clique)]
-            answers.append(_along(table, matrices))
-        return answers
+        tables = zip(
+            self.cliques, self.layout.sizes, jnp.split(flat, self._starts[1:]), strict=True
+        )
+        return [
+            _along(part.reshape(sizes), [m**2 if squared else m for m in map(self._matrix, clique)])
+            for clique, sizes, part in tables
+        ]
 
     def critic(self, steps: Sequence[Array]) -> Array:
         """θ (K,) of D = ⟨steps, answers⟩: the transpose of `asked`."""
@@ -159,7 +159,7 @@ class Cells:
             _along(each, [self._matrix(i).T for i in clique]).reshape(-1)
             for clique, each in zip(self.cliques, steps, strict=True)
         ]
-        return jnp.zeros(self.size).at[self._order].set(jnp.concatenate(tables))
+        return jnp.concatenate(tables)
 
     def moments(self, heads: Array) -> Array:
         """ψ̄ (K,) of a mixture of products: `heads` (B, S) has a distribution per row and column.
@@ -175,9 +175,7 @@ class Cells:
             np.concatenate([np.arange(size) for size in self.shape])
         )
         codes = (rows.astype(jnp.float32) @ values).astype(jnp.int32)
-        return theta[
-            jnp.asarray(self._order)[codes @ self._strides + np.array(self._starts[:-1])]
-        ].sum(axis=1)
+        return theta[codes @ self._strides + self._starts].sum(axis=1)
 
     @cached_property
     def _strides(self) -> NDArray[np.int32]:
@@ -193,19 +191,9 @@ class Cells:
         return self.questions[column].matrix(self.shape[column])
 
     @cached_property
-    def _starts(self) -> list[int]:
-        """Where each table begins once tables lie one after the other, in C order."""
-        return np.cumsum([0, *(table.size for table in self._zeros)]).tolist()
-
-    @cached_property
-    def _order(self) -> NDArray[np.int64]:
-        """Where each of those cells is among the features."""
-        numbers = np.split(np.arange(self.size), self._starts[1:-1])
-        return np.argsort(self.flat(numbers))
-
-    @property
-    def _zeros(self) -> list[Reals]:
-        return [np.zeros(tuple(self.shape[i] for i in clique)) for clique in self.cliques]
+    def _starts(self) -> NDArray[np.int64]:
+        """Where each table begins."""
+        return np.cumsum([0, *(math.prod(sizes) for sizes in self.layout.sizes)])[:-1]
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ step against the last critic alone, which is gradient descent on the distance th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, Self
@@ -124,26 +124,24 @@ def duel(
     truth: Truth,
     critics: Critics,
     answer: Callable[[Trained, Array, int, Array], Trained],
-    rounds: range,
+    rounds: int,
     rng: np.random.Generator,
-    after: Callable[[int, Trained, float], None],
-) -> Critics:
+) -> Iterator[tuple[int, Trained, Critics, float]]:
     """Rounds between the critics of `truth` and the generator; all post-processing.
 
+    Yields (round, the generator after it, the critics, max |m̃ − ψ̄| of what these saw), from round 1.
     Critics see `player.seen` latents of the generator's mixture. `answer(trained, critic, round, key)`
-    is the generator's move, `after(round, trained, worst)` is called after it; `worst` is max |m̃ − ψ̄|
-    of what critics saw. Differences are held against the noise of m̃ and of what was seen,
+    is the generator's move. Differences are held against the noise of m̃ and of what was seen,
     σ² + |ψ̄|(1 − |ψ̄|)/B: within it a sign says nothing, and large errors go first.
     """
     means, noise = (jnp.asarray(each, jnp.float32) for each in (truth.means, truth.noise))
     key = key_of(rng)
-    for t in rounds:
+    for t in range(1, rounds + 1):
         key, seen, moved = jax.random.split(key, 3)
         difference, within = _seen(player, truth.features, trained.params, means, noise, seen)
         critic, critics = critics.play(difference, within)
         trained = answer(trained, critic, t, moved)
-        after(t, trained, float(jnp.abs(difference).max()))
-    return critics
+        yield t, trained, critics, float(jnp.abs(difference).max())
 
 
 def match(

@@ -60,8 +60,7 @@ Layers = tuple[tuple[Array, Array], ...]
 """(weights (inputs, outputs), biases (outputs,)) of every layer."""
 
 _SLOPE = 0.2
-_CRITIC = optax.scale_by_adam(b1=0.5, b2=0.9)
-_GENERATOR = optax.scale_by_adam(b1=0.5, b2=0.9)
+_ADAM = optax.scale_by_adam(b1=0.5, b2=0.9)
 _HELD = 1.0
 """Weight of holding the generator to the value it was conditioned on."""
 _LEAST = 1e-3
@@ -77,16 +76,12 @@ class Loss(StrEnum):
     """E ln D(x) + E ln(1 − D(G(z))), D = σ(f); the generator maximises E ln D(G(z))."""
 
     def real(self, scores: Array) -> Array:
-        """The critic's loss of real rows."""
+        """The critic's loss of real rows, and the generator's of its own."""
         return -scores if self is Loss.WASSERSTEIN else jax.nn.softplus(-scores)
 
     def fake(self, scores: Array) -> Array:
         """The critic's loss of made-up rows."""
         return scores if self is Loss.WASSERSTEIN else jax.nn.softplus(scores)
-
-    def generator(self, scores: Array) -> Array:
-        """The generator's loss of its rows."""
-        return self.real(scores)
 
 
 @dataclass(frozen=True)
@@ -135,14 +130,10 @@ class Critic:
 
     def join(self, flat: NDArray[np.float32] | Array) -> Layers:
         """Layers from one vector: layer after layer, a layer's biases last."""
-        made: list[tuple[Array, Array]] = []
-        at = 0
-        for inputs, outputs in self.layers:
-            weights = flat[at : at + inputs * outputs].reshape(inputs, outputs)
-            at += inputs * outputs
-            made.append((jnp.asarray(weights), jnp.asarray(flat[at : at + outputs])))
-            at += outputs
-        return tuple(made)
+        ends = np.cumsum([size for i, o in self.layers for size in (i * o, o)])[:-1].tolist()
+        parts = jnp.split(jnp.asarray(flat), ends)
+        layers = zip(parts[::2], parts[1::2], self.layers, strict=True)
+        return tuple((weights.reshape(shape), biases) for weights, biases, shape in layers)
 
     def flat(self, layers: Sequence[tuple[Array, Array]]) -> Array:
         """The reverse of `join`."""
@@ -213,7 +204,7 @@ class Playing:
     @classmethod
     def fresh(cls, generator: Params, critic: Layers) -> Playing:
         """Networks as they are, optimisers at their start."""
-        return cls(generator, generator, critic, _GENERATOR.init(generator), _CRITIC.init(critic))
+        return cls(generator, generator, critic, _ADAM.init(generator), _ADAM.init(critic))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -321,7 +312,7 @@ def critic_step(
 
     value, gradient = jax.value_and_grad(fake)(state.critic)
     both = jax.tree.map(jnp.add, gradient, gan.critic.join(real))
-    updates, moments = _CRITIC.update(both, state.critic_moments)
+    updates, moments = _ADAM.update(both, state.critic_moments)
     critic = jax.tree.map(lambda w, u: w - pace.critic_rate * u, state.critic, updates)
     if gan.loss is Loss.WASSERSTEIN:
         critic = jax.tree.map(lambda w: jnp.clip(w, -pace.box, pace.box), critic)
@@ -338,7 +329,7 @@ def generator_step(
 
     def loss(params: Params) -> tuple[Array, Array]:
         rows, logits, asked = _made(gan, params, made, pace.batch, biases, heat)
-        value = gan.loss.generator(gan.critic.scores(state.critic, rows)).mean()
+        value = gan.loss.real(gan.critic.scores(state.critic, rows)).mean()
         logs = gan.coding.log_softmax(logits)
         mean = jnp.exp(logs).mean(axis=0)
         off = ((mean - targets) ** 2 / (targets + _LEAST)).sum()
@@ -346,7 +337,7 @@ def generator_step(
         return value + pace.shares * off + _HELD * held, value
 
     (_, value), gradient = jax.value_and_grad(loss, has_aux=True)(state.generator)
-    updates, moments = _GENERATOR.update(gradient, state.generator_moments)
+    updates, moments = _ADAM.update(gradient, state.generator_moments)
     generator = jax.tree.map(lambda w, u: w - pace.rate * u, state.generator, updates)
     average = jax.tree.map(
         lambda a, w: pace.average * a + (1 - pace.average) * w, state.average, generator

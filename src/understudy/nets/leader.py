@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -107,13 +107,6 @@ class Past:
         kept = (*self.critics, critic) if self.play is Play.SFTPL else ()
         return Past(self.play, self.batch, self.rounds + 1, kept, total)
 
-    def widened(self, size: int) -> Past:
-        """The same critics over `size` features, of which the new ones count for nothing."""
-        if self.total is None or self.total.size >= size:
-            return self
-        kept = tuple(_wide(critic, size) for critic in self.critics)
-        return replace(self, critics=kept, total=_wide(self.total, size))
-
     def leader(self, rng: np.random.Generator) -> Critic:
         """The sum to answer to; where it is sampled, without bias."""
         assert self.total is not None
@@ -127,10 +120,6 @@ class Past:
             scale = self.rounds / self.batch
         total = sum((self.critics[i] for i in chosen), np.zeros_like(self.total))
         return np.float32(scale) * total
-
-
-def _wide(critic: Critic, size: int) -> Critic:
-    return np.pad(critic, (0, size - critic.size))
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -105,6 +105,11 @@ class Mixture:
     params: Params
     latents: Array
 
+    @property
+    def state(self) -> dict[str, Any]:
+        """What is trained."""
+        return {"params": self.params, "latents": self.latents}
+
     def heads(self) -> list[Float]:
         """One (B, size) array of probabilities per column, each row summing to one."""
         flat = np.asarray(_heads(self.generator, self.params, self.latents), np.float64)
@@ -114,11 +119,16 @@ class Mixture:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Trained:
-    """What training ended with; `diverged` says that it ended early, with the last good state."""
+    """Where training is, or ended; loss and held-out error are those of the last stretch.
+
+    `diverged` says that the next one was no number: training ends with the last good state.
+    """
 
     mixture: Mixture
-    loss: float
-    steps: int
+    moments: Any = field(repr=False)
+    steps: int = 0
+    loss: float = math.nan
+    held: float = math.inf
     diverged: bool = False
 
 
@@ -141,71 +151,45 @@ def train(
     report: Report | None = None,
 ) -> Trained:
     """Fit the mixture to released tables; `columns` are the estimated shares of every column."""
-    flat = np.concatenate(columns).astype(np.float32)
-    run = _Run(mixture.generator, flat, effort, report)
-    told = _told(mixture.generator, evidence, effort)
-    state: Any = {"params": mixture.params, "latents": mixture.latents}
-    best = here = _Point(state, _moments(state))
-    rise = max(1.0, run.total * _STRETCH / 20)
-    for k in range(run.total - max(1, run.total // _LAST)):
+    generator, flat = mixture.generator, np.concatenate(columns).astype(np.float32)
+    told = _told(generator, evidence, effort)
+    total, taken = max(1, round(effort.steps / _STRETCH)), 0
+
+    def stretch(point: Trained, told: _Told | None, rates: Float) -> Trained:
+        nonlocal taken
+        state, moments, loss, held = _stretch(
+            generator,
+            point.mixture.state,
+            point.moments,
+            told,
+            flat,
+            np.float32(effort.rate * rates),
+            np.float32(effort.spread),
+        )
+        taken += _STRETCH  # also those that are taken back
+        if not math.isfinite(loss):
+            return replace(point, diverged=True)
+        if report is not None:
+            report(taken, total * _STRETCH, float(loss))
+        steps = point.steps + _STRETCH
+        return Trained(Mixture(generator, **state), moments, steps, float(loss), float(held))
+
+    best = here = Trained(mixture, _moments(mixture.state))
+    rise = max(1.0, total * _STRETCH / 20)
+    for k in range(total - max(1, total // _LAST)):
         rates = np.minimum(1.0, (np.arange(_STRETCH) + k * _STRETCH + 1) / rise)
-        here, before = run.stretch(here, told and told._replace(values=told.mixed), rates), here
-        if not here.finite:
-            return run.trained(before, diverged=True)
+        here = stretch(here, told and told._replace(values=told.mixed), rates)
+        if here.diverged:
+            return here
         best = here if here.held < best.held else best
         if here.steps - best.steps >= max(_PATIENCE, best.steps):
             break
     here, last = best, max(1, best.steps // _STRETCH // (_LAST - 1))
     for rates in np.linspace(1.0, 0.01, last * _STRETCH).reshape(last, _STRETCH):
-        here, before = run.stretch(here, told, rates), here
-        if not here.finite:
-            return run.trained(before, diverged=True)
-    return run.trained(here)
-
-
-class _Point(NamedTuple):
-    """Where training is after some steps; loss and held-out error are those of the last stretch."""
-
-    state: Any
-    moments: Any
-    steps: int = 0
-    loss: float = math.nan
-    held: float = math.inf
-
-    @property
-    def finite(self) -> bool:
-        return math.isfinite(self.loss)
-
-
-@dataclass
-class _Run:
-    """What does not change while training; `taken` counts all steps, also those taken back."""
-
-    generator: Generator
-    columns: NDArray[np.float32]
-    effort: Effort
-    report: Report | None
-    taken: int = 0
-
-    @property
-    def total(self) -> int:
-        """Stretches at most."""
-        return max(1, round(self.effort.steps / _STRETCH))
-
-    def stretch(self, point: _Point, told: _Told | None, rates: Float) -> _Point:
-        given = np.float32(self.effort.rate * rates), np.float32(self.effort.spread)
-        state, moments, loss, held = _stretch(
-            self.generator, point.state, point.moments, told, self.columns, *given
-        )
-        done = _Point(state, moments, point.steps + _STRETCH, float(loss), float(held))
-        self.taken += _STRETCH
-        if self.report is not None and done.finite:
-            self.report(self.taken, self.total * _STRETCH, done.loss)
-        return done
-
-    def trained(self, point: _Point, *, diverged: bool = False) -> Trained:
-        mixture = Mixture(self.generator, point.state["params"], point.state["latents"])
-        return Trained(mixture, point.loss, point.steps, diverged)
+        here = stretch(here, told, rates)
+        if here.diverged:
+            break
+    return here
 
 
 class _Told(NamedTuple):
@@ -223,7 +207,9 @@ class _Told(NamedTuple):
 def _told(generator: Generator, evidence: Sequence[Evidence], effort: Effort) -> _Told | None:
     if not evidence:
         return None
-    layout = Layout(generator.shape, tuple(e.table for e in evidence), _entries(effort))
+    # An eighth of the memory for an array of batch × leads: factors and gradients are as large.
+    entries = int(min(effort.memory / 8, 8e8) / 4)
+    layout = Layout(generator.shape, tuple(e.table for e in evidence), entries)
     values, expected, ratio, noise, again = (
         layout.arrange([part(e) for e in evidence])
         for part in (
@@ -290,8 +276,3 @@ def _heads(generator: Generator, params: Params, latents: Array) -> Array:
 
 
 _moments = jax.jit(_ADAM.init)
-
-
-def _entries(effort: Effort) -> int:
-    """An eighth of the memory for an array of batch × leads: factors and gradients are as large."""
-    return int(min(effort.memory / 8, 8e8) / 4)

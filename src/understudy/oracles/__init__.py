@@ -2,7 +2,7 @@
 
 from understudy.oracles.annealed import Annealed
 from understudy.oracles.base import Oracle, Proofs
-from understudy.oracles.history import History, Literal, objective
+from understudy.oracles.history import History, objective
 from understudy.oracles.noise import Law, LazyNoise
 
-__all__ = ["Annealed", "History", "Law", "LazyNoise", "Literal", "Oracle", "Proofs", "objective"]
+__all__ = ["Annealed", "History", "Law", "LazyNoise", "Oracle", "Proofs", "objective"]

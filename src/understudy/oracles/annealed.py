@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.errors import InputError
 from understudy.oracles.atoms import Atoms
 from understudy.oracles.base import Oracle, Split, into, weights
 from understudy.oracles.history import History, Records
@@ -49,15 +48,6 @@ class Annealed(Oracle):
     temperature: float = 0.0
     margin: float = 2.0
 
-    def __post_init__(self) -> None:
-        if self.starts < 1 or self.sweeps < 1 or self.blocks < 0:
-            raise InputError("the annealed oracle needs starts >= 1, sweeps >= 1 and blocks >= 0")
-        if not (np.isfinite(self.temperature) and self.temperature >= 0 and self.margin >= 0):
-            raise InputError(
-                "temperature and margin must be numbers >= 0, "
-                f"not {self.temperature} and {self.margin}"
-            )
-
     def best(
         self,
         history: History,
@@ -69,7 +59,7 @@ class Annealed(Oracle):
         """See `Oracle.best`; never late."""
         rows = noise.rows if isinstance(noise, LazyNoise) else len(noise)
         atoms = Atoms.of_history(history)
-        guesses = atoms.guesses(warm, rows)
+        guesses = atoms.guesses(warm)
         parts: list[NDArray[np.int64]] = []
         for begin, drawn in self._drawn(noise, rows, atoms, rng):
             codes, _ = self.search_atoms(atoms, drawn.values, guesses, begin, rng)
@@ -88,7 +78,7 @@ class Annealed(Oracle):
         """See `Split`. Noise is drawn once, over values that history and query tell apart."""
         small, large = weights(history, query, _TAIL * float(noise.scales(history.shape).max()))
         atoms, bound = (Atoms.of_history(history.plus(query, each)) for each in (small, large))
-        guesses = atoms.guesses(warm, noise.rows)
+        guesses = atoms.guesses(warm)
         # Records can be put into a cell, and out of it by one value; other queries need a search.
         plain = query.terms == 1
         few = replace(self, starts=1, blocks=self.blocks // 4) if plain else self

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.errors import InputError
-from understudy.oracles.history import History, Records, check_records, offsets
+from understudy.oracles.history import History, Records, offsets
 
 __all__ = ["Atoms"]
 
@@ -79,12 +78,8 @@ class Atoms:
 
     def fold(self, records: Records) -> NDArray[np.int64]:
         """Records with codes of atoms in place of codes of values."""
-        return self.of[np.asarray(records) + offsets(self.shape)[:-1]] - self.start[:-1]
+        return self.of[records + offsets(self.shape)[:-1]] - self.start[:-1]
 
-    def guesses(self, warm: Records | None, rows: int) -> NDArray[np.int64]:
+    def guesses(self, warm: Records | None) -> NDArray[np.int64]:
         """Warm records, one per perturbation, with codes of atoms; no row where there are none."""
-        if warm is None:
-            return np.empty((0, len(self.shape)), np.int64)
-        if len(warm) != rows:
-            raise InputError(f"{len(warm)} warm records for {rows} perturbations")
-        return self.fold(check_records(warm, self.shape))
+        return np.empty((0, len(self.shape)), np.int64) if warm is None else self.fold(warm)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import importlib
 import itertools
-import math
 import sys
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -52,22 +51,14 @@ class Exact(Oracle):
     """CP-SAT, at most `seconds` for each perturbation; the best record found if time runs out.
 
     The search begins with what `first` finds, and is never worse than that. `grid` is the step to which
-    weights and noise are rounded. Without `workers` > 1 a search that ends in time gives the same
-    record every time.
+    weights and noise are rounded. A search that ends in time gives the same record every time.
     """
 
     seconds: float = 10.0
     grid: float = 1e-6
-    workers: int = 1
     first: Annealed = field(default_factory=Annealed)
 
     proves: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        if not (self.seconds > 0 and math.isfinite(self.grid) and self.grid > 0):
-            raise InputError("the exact oracle needs a time limit and a grid step above zero")
-        if self.workers < 1:
-            raise InputError(f"the exact oracle needs at least one worker, not {self.workers}")
 
     def best(
         self,
@@ -94,7 +85,7 @@ class Exact(Oracle):
         atoms = Atoms.of_history(history)
         drawn = draws(noise, atoms, rng)
         values = drawn.values
-        known = atoms.guesses(warm, len(values))
+        known = atoms.guesses(warm)
         guesses, _ = self.first.search_atoms(atoms, values, known, 0, rng)
         weights = self._on_grid(atoms.terms.weights, "weights")
         scores = self._on_grid(values, "noise")
@@ -105,7 +96,7 @@ class Exact(Oracle):
         seed = int(rng.integers(2**31))
         codes, proven = guesses.copy(), np.zeros(len(values), np.bool_)
         for j, row in enumerate(scores):
-            found, proven[j] = program.solve(row, guesses[j], self.seconds, self.workers, seed)
+            found, proven[j] = program.solve(row, guesses[j], self.seconds, seed)
             if found is not None:
                 codes[j] = found
         # Out of time, the first guess may still be better than what was found.
@@ -157,7 +148,6 @@ class _Program:
         scores: NDArray[np.int64],
         guess: NDArray[np.int64],
         seconds: float,
-        workers: int,
         seed: int,
     ) -> tuple[NDArray[np.int64] | None, bool]:
         """(codes of atoms or None, whether they are proven optimal)."""
@@ -169,7 +159,7 @@ class _Program:
             self._model.add_hint(x, position in first)
         solver = self._cp.CpSolver()
         solver.parameters.max_time_in_seconds = seconds
-        solver.parameters.num_workers = workers
+        solver.parameters.num_workers = 1
         solver.parameters.random_seed = seed
         status = solver.solve(self._model)
         if status not in (self._cp.OPTIMAL, self._cp.FEASIBLE):

@@ -2,10 +2,10 @@
 
     f(x) = constant + Σ_i w_i q_i(x),    q_i(x) = Π_l [literal l of term i holds in x]
 
-A literal allows the codes low..high of one column, or, negated, all others. A cell of a marginal is the
-conjunction of equalities; its complement 1 - q has weight -w and adds w to the constant, so a cell and
-its complement collapse into one net weight. Disjunctions, parities and "at least m of k" are sums of
-conjunctions.
+A literal (`Condition`) allows the codes low..high of one column, or, negated, all others. A cell of a
+marginal is the conjunction of equalities; its complement 1 - q has weight -w and adds w to the
+constant, so a cell and its complement collapse into one net weight. Disjunctions, parities and "at
+least m of k" are sums of conjunctions.
 """
 
 from __future__ import annotations
@@ -14,41 +14,34 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import InputError
 
-__all__ = ["History", "Literal", "Records", "check_records", "objective", "offsets"]
+if TYPE_CHECKING:
+    from understudy.queries.classes import Query
+
+__all__ = ["History", "Records", "objective", "offsets"]
 
 Records = NDArray[np.integer[Any]]
 """Encoded rows as one array (rows, attributes)."""
 
+_Literal = tuple[int, int, int, bool]
 _MOST_LITERALS = 12  # 2^12 terms
 _CHUNK = 4096
 _PADDING = np.array([-1, 0, 0, 0])
-
-
-class Literal(NamedTuple):
-    """Column `column` has a code in low..high (both included), or, `negated`, it has not."""
-
-    column: int
-    low: int
-    high: int
-    negated: bool = False
-
-    def __invert__(self) -> Literal:
-        return self._replace(negated=not self.negated)
 
 
 @dataclass(frozen=True, eq=False)
 class History:
     """A weighted sum of distinct conjunctions; adding returns a new one.
 
-    `literals` is (terms, slots, 4): those of every term as `Literal` has them, by increasing column,
-    padded with column -1. A term mentions a column at most once. Arrays are never written to again.
+    `literals` is (terms, slots, 4): (column, low, high, negated) of those of every term, by increasing
+    column, padded with column -1. A term mentions a column at most once. Arrays are never written to
+    again.
     """
 
     shape: tuple[int, ...]
@@ -59,10 +52,7 @@ class History:
     @classmethod
     def empty(cls, shape: Sequence[int]) -> History:
         """No terms: every record has value 0."""
-        sizes = tuple(int(size) for size in shape)
-        if not sizes or min(sizes) < 1:
-            raise InputError(f"a domain needs attributes of at least one value each, not {sizes}")
-        return cls(sizes, np.empty((0, 0, 4), np.int64), np.empty(0))
+        return cls(tuple(map(int, shape)), np.empty((0, 0, 4), np.int64), np.empty(0))
 
     @property
     def terms(self) -> int:
@@ -92,58 +82,46 @@ class History:
         """With many cells at once: (m, k) columns padded with -1, (m, k) codes, (m,) weights."""
         columns, codes = np.asarray(cliques, np.int64), np.asarray(cells, np.int64)
         amounts, flipped = np.asarray(weights, np.float64), np.asarray(complements, np.bool_)
-        if columns.ndim != 2 or codes.shape != columns.shape or amounts.shape != columns.shape[:1]:
-            raise InputError(
-                f"columns {columns.shape}, codes {codes.shape} and weights {amounts.shape} "
-                "do not describe the same terms"
-            )
         literals = np.stack([columns, codes, codes, np.zeros_like(codes)], axis=2)
         constant = float(amounts[flipped].sum())
         return self._with(literals, np.where(flipped, -amounts, amounts), constant)
 
-    def add_conjunction(self, literals: Sequence[Literal], weight: float = 1.0) -> History:
-        """With `weight` times the conjunction of the literals; the empty one is always true."""
-        return self._with_conjunctions([literals], [weight])
+    def add_query(self, query: Query, weight: float = 1.0) -> History:
+        """With `weight` times a query of any class: a sum over sets S of its literals.
 
-    def add_disjunction(self, literals: Sequence[Literal], weight: float = 1.0) -> History:
-        """With `weight` times the disjunction: a or b = 1 - (not a)(not b)."""
-        return self._with_conjunctions([[~each for each in literals]], [-weight], weight)
-
-    def add_parity(self, literals: Sequence[Literal], weight: float = 1.0) -> History:
-        """With `weight` times "an odd number of the literals holds".
-
-        odd = (1 - Π_l (1 - 2 l)) / 2, expanded over the 2^k - 1 non-empty subsets S of literals:
-        odd = -1/2 Σ_S (-2)^|S| Π_{l in S} l.
+        any     a or b = 1 − (not a)(not b)
+        odd     (1 − Π_l (1 − 2l))/2 = −½·Σ_S (−2)^|S| Π_{l in S} l, S not empty
+        least   [Σ l ≥ m] = Σ_{j ≥ m} (−1)^(j−m)·C(j−1, m−1)·Σ_{|S| = j} Π_{l in S} l, for m ≥ 1: where
+                h of them hold the inner sum is C(h, j), and Σ_{j=m..h} (−1)^(j−m)·C(j−1, m−1)·C(h, j)
+                is 1 for h ≥ m
         """
-        subsets = _subsets(literals, 1)
-        return self._with_conjunctions(
-            subsets, [-0.5 * weight * (-2.0) ** len(subset) for subset in subsets]
-        )
-
-    def add_least(self, literals: Sequence[Literal], least: int, weight: float = 1.0) -> History:
-        """With `weight` times "at least so many of the literals hold".
-
-        [Σ l ≥ m] = Σ_{j ≥ m} (−1)^(j−m)·C(j−1, m−1)·Σ_{|S| = j} Π_{l in S} l, for m ≥ 1: where h of
-        them hold the inner sum is C(h, j), and Σ_{j=m..h} (−1)^(j−m)·C(j−1, m−1)·C(h, j) = 1 for h ≥ m.
-        """
-        if least < 1:
-            return self._with_conjunctions([()], [weight])
-        subsets = _subsets(literals, least)
-        weights = [
-            weight * (-1.0) ** (len(subset) - least) * math.comb(len(subset) - 1, least - 1)
-            for subset in subsets
-        ]
-        return self._with_conjunctions(subsets, weights)
+        literals = [(each.column, each.low, each.high, each.negated) for each in query.conditions]
+        match query.rule:
+            case "any":
+                others = [
+                    (column, low, high, not negated) for column, low, high, negated in literals
+                ]
+                return self._with_conjunctions([others], [-weight], weight)
+            case "odd":
+                sets = _subsets(literals, 1)
+                weights = [-0.5 * weight * (-2.0) ** len(each) for each in sets]
+            case "least" if query.least > 0:
+                sets, m = _subsets(literals, query.least), query.least
+                weights = [
+                    weight * (-1.0) ** (len(each) - m) * math.comb(len(each) - 1, m - 1)
+                    for each in sets
+                ]
+            case rule:
+                sets, weights = [tuple(literals) if rule == "all" else ()], [weight]
+        return self._with_conjunctions(sets, weights)
 
     def plus(self, other: History, weight: float) -> History:
         """With `weight` times all of another history over the same attributes."""
-        if other.shape != self.shape:
-            raise InputError("histories over different attributes cannot be added")
         return self._with(other.literals, weight * other.weights, weight * other.constant)
 
     def _with_conjunctions(
         self,
-        conjunctions: Sequence[Sequence[Literal]],
+        conjunctions: Sequence[Sequence[_Literal]],
         weights: Sequence[float],
         constant: float = 0.0,
     ) -> History:
@@ -156,7 +134,6 @@ class History:
     def _with(
         self, literals: NDArray[np.int64], weights: NDArray[np.float64], constant: float
     ) -> History:
-        self._check(literals, weights, constant)
         # Literals in the order of their columns, padding last, so that equal terms are equal rows.
         columns = literals[:, :, 0]
         literals = np.where(columns[:, :, None] < 0, _PADDING, literals)
@@ -171,34 +148,11 @@ class History:
         constant += self.constant + float(totals[always].sum())
         return History(self.shape, rows[~always], totals[~always], constant)
 
-    def _check(
-        self, literals: NDArray[np.int64], weights: NDArray[np.float64], constant: float
-    ) -> None:
-        if not np.isfinite(weights).all() or not math.isfinite(constant):
-            raise InputError("weights of terms must be finite numbers")
-        if literals.size == 0:
-            return
-        columns, low, high, _ = np.moveaxis(literals, 2, 0)
-        attributes = len(self.shape)
-        if columns.max() >= attributes or columns.min() < -1:
-            raise InputError(f"columns of terms must lie in 0..{attributes - 1}; -1 pads")
-        sizes = np.asarray(self.shape)[columns]
-        wrong = (columns >= 0) & ((low < 0) | (low > high) | (high >= sizes))
-        if wrong.any():
-            i, slot = (int(at) for at in np.argwhere(wrong)[0])
-            raise InputError(
-                f"codes {low[i, slot]}..{high[i, slot]} are not codes of attribute "
-                f"{columns[i, slot]}, which has {sizes[i, slot]} values"
-            )
-        ordered = np.sort(columns, axis=1)
-        if ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
-            raise InputError("a term mentions a column twice; write it as one literal")
-
     # -- evaluating ------------------------------------------------------------------------------
 
     def evaluate(self, records: Records) -> NDArray[np.float64]:
         """f(x) of every record."""
-        rows = check_records(records, self.shape)
+        rows = np.asarray(records, np.int64)
         values = np.full(len(rows), self.constant)
         for begin in range(0, len(rows) if self.terms else 0, _CHUNK):
             part = rows[begin : begin + _CHUNK]
@@ -211,7 +165,7 @@ class History:
         return values
 
 
-def _subsets(literals: Sequence[Literal], least: int) -> list[tuple[Literal, ...]]:
+def _subsets(literals: Sequence[_Literal], least: int) -> list[tuple[_Literal, ...]]:
     """All sets of at least so many of the literals."""
     number = len(literals)
     if number > _MOST_LITERALS:
@@ -226,17 +180,6 @@ def _subsets(literals: Sequence[Literal], least: int) -> list[tuple[Literal, ...
 def offsets(shape: Sequence[int]) -> NDArray[np.int64]:
     """First one-hot position of every attribute, and the number of positions at the end."""
     return np.concatenate([[0], np.cumsum(np.asarray(shape, np.int64))])
-
-
-def check_records(records: Records, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """Encoded rows as int64, refused if they are not rows of the domain."""
-    rows = np.asarray(records)
-    if rows.ndim != 2 or rows.shape[1] != len(shape):
-        raise InputError(f"records have shape {rows.shape}; expected (rows, {len(shape)})")
-    rows = rows.astype(np.int64, copy=False)
-    if rows.size and (rows.min() < 0 or (rows.max(axis=0) >= np.asarray(shape)).any()):
-        raise InputError("records hold codes outside the domain")
-    return rows
 
 
 def _widen(literals: NDArray[np.int64], width: int) -> NDArray[np.int64]:
@@ -273,8 +216,5 @@ def objective(
     """What row j of `records` is worth under row j of the drawn `noise`."""
     rows = np.asarray(records)
     values = history.evaluate(rows)
-    drawn = np.asarray(noise, np.float64)
-    begin = offsets(history.shape)
-    if drawn.shape != (len(rows), int(begin[-1])):
-        raise InputError(f"noise has shape {drawn.shape}; expected {(len(rows), int(begin[-1]))}")
-    return values + np.take_along_axis(drawn, rows + begin[:-1], axis=1).sum(axis=1)
+    own = np.take_along_axis(noise, rows + offsets(history.shape)[:-1], axis=1)
+    return values + own.sum(axis=1)

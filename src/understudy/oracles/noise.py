@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.errors import InputError
 from understudy.oracles.atoms import Atoms
 from understudy.oracles.history import offsets
 
@@ -50,19 +48,6 @@ class Law(StrEnum):
         return np.where(exponent < half, exponent - half, upper + half)
 
 
-class Draws(Protocol):
-    """A drawn perturbation of every row, seen over atoms."""
-
-    @property
-    def values(self) -> NDArray[np.float64]:
-        """(rows, positions): the best perturbation within each atom."""
-        ...
-
-    def unfold(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Records: row j chose the atoms codes[j]; in each, the value of best perturbation."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class LazyNoise:
     """`rows` perturbations with independent entries of `law`, times the scale of their attribute.
@@ -83,20 +68,9 @@ class LazyNoise:
     scale: float | NDArray[np.float64] | tuple[float, ...]
     rows: int
 
-    def __post_init__(self) -> None:
-        scale = np.asarray(self.scale, np.float64)
-        if scale.ndim > 1 or not np.isfinite(scale).all() or (scale < 0).any():
-            raise InputError("the noise scale must be a finite number >= 0, or one per attribute")
-        if self.rows < 1:
-            raise InputError(f"an oracle needs at least one perturbation, not {self.rows}")
-        object.__setattr__(self, "law", Law(self.law))
-
     def scales(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
         """One scale per attribute."""
-        scale = np.asarray(self.scale, np.float64)
-        if scale.ndim == 1 and len(scale) != len(shape):
-            raise InputError(f"{len(scale)} noise scales for {len(shape)} attributes")
-        return np.broadcast_to(scale, (len(shape),))
+        return np.broadcast_to(np.asarray(self.scale, np.float64), (len(shape),))
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
         """The full perturbation: (rows, number of one-hot positions)."""
@@ -124,22 +98,19 @@ def draws(noise: Noise, atoms: Atoms, rng: np.random.Generator) -> Draws:
     """The perturbations over atoms."""
     if isinstance(noise, LazyNoise):
         return noise.fold(atoms, rng)
-    full = np.asarray(noise, np.float64)
-    length = int(offsets(atoms.shape)[-1])
-    if full.ndim != 2 or full.shape[1] != length or not len(full):
-        raise InputError(f"noise has shape {full.shape}; expected (rows, {length})")
-    if not np.isfinite(full).all():
-        raise InputError("noise must hold finite numbers")
-    return _Full(atoms, full)
+    return _Full(atoms, noise)
 
 
 @dataclass(frozen=True, eq=False)
 class _Lazy:
+    """A perturbation of every row over atoms; `values` (rows, positions) are the best within each."""
+
     atoms: Atoms
     values: NDArray[np.float64]
     rng: np.random.Generator
 
     def unfold(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Records: row j chose the atoms codes[j]; in each, the value of best perturbation."""
         chosen = codes + self.atoms.start[:-1]
         which = (self.rng.random(chosen.shape) * self.atoms.sizes[chosen]).astype(np.int64)
         return self.atoms.members[self.atoms.first[chosen] + which] - offsets(self.atoms.shape)[:-1]
@@ -147,6 +118,8 @@ class _Lazy:
 
 @dataclass(frozen=True, eq=False)
 class _Full:
+    """The same of perturbations that were drawn over all one-hot positions."""
+
     atoms: Atoms
     full: NDArray[np.float64]
 
@@ -167,3 +140,6 @@ class _Full:
             rows = np.flatnonzero(chosen[:, column] == atom)
             positions[rows, column] = members[self.full[np.ix_(rows, members)].argmax(axis=1)]
         return positions - offsets(self.atoms.shape)[:-1]
+
+
+Draws = _Lazy | _Full

@@ -8,7 +8,7 @@ import numpy as np
 
 from understudy.compiled import compiled
 
-__all__ = ["norms", "scores", "sums"]
+__all__ = ["scores", "sums"]
 
 
 @compiled
@@ -39,14 +39,4 @@ def sums(features: Any, rows: Any, residuals: Any) -> Any:
                 continue
             for j in range(features.shape[1]):
                 made[k, j] += np.int32(factor * np.int32(features[row, j]))
-    return made
-
-
-@compiled
-def norms(features: Any) -> Any:
-    """Σ_j features[i, j]² for every row i."""
-    made = np.zeros(features.shape[0], np.int64)
-    for i in range(features.shape[0]):
-        for j in range(features.shape[1]):
-            made[i] += np.int64(features[i, j]) * np.int64(features[i, j])
     return made

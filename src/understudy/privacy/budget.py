@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from understudy.errors import InputError, cut
 
-__all__ = ["Budget", "Exact", "decimal", "exact", "round_down", "round_up", "split"]
+__all__ = ["Budget", "Exact", "decimal", "exact", "round_down", "round_up"]
 
 Exact = str | int | float | Decimal | Fraction
 
@@ -128,15 +128,3 @@ class Budget:
     def from_json(cls, body: Mapping[str, str]) -> Budget:
         """Read what `to_json` wrote."""
         return cls(exact_text(body["epsilon"]), exact_text(body["delta"]))
-
-
-def split(total: Fraction, shares: Mapping[str, Exact]) -> dict[str, Fraction]:
-    """Divide `total` in proportion to `shares`. The parts add up to exactly `total`."""
-    weights = {name: exact(share, f"share of {name}") for name, share in shares.items()}
-    for name, weight in weights.items():
-        if weight < 0:
-            raise InputError(f"share of {name} = {weight} must not be negative")
-    whole = sum(weights.values(), Fraction(0))
-    if whole == 0:
-        raise InputError("at least one share must be above 0")
-    return {name: total * weight / whole for name, weight in weights.items()}

@@ -25,7 +25,6 @@ __all__ = [
     "digest_of",
     "entry_of",
     "link",
-    "to_lines",
 ]
 
 GENESIS = hashlib.sha256(b"understudy ledger, version 1").hexdigest()
@@ -81,11 +80,6 @@ class Entry:
         """Read what `to_json` wrote."""
         said = line.get("kind"), line.get("body")
         return cls(line["seq"], *said, line["digest"], line["prev"], line["hash"])
-
-
-def to_lines(entries: Sequence[Entry]) -> list[dict[str, Any]]:
-    """A stretch of the chain, for a bundle."""
-    return [entry.to_json() for entry in entries]
 
 
 def entry_of(row: Sequence[Any]) -> Entry:

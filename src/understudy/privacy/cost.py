@@ -13,12 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from operator import attrgetter
-from statistics import NormalDist
 from typing import Any, ClassVar, get_args
 
 from understudy.errors import PrivacyError
 from understudy.privacy.budget import round_down
-from understudy.privacy.relation import Relation
 
 __all__ = [
     "Charge",
@@ -104,13 +102,6 @@ class _Event:
         return {"kind": self.kind} | {k: list(v) if type(v) is tuple else v for k, v in said}
 
 
-def _least(scale: float, cost: Callable[[Fraction], Fraction], most: Fraction) -> float:
-    """The first float from `scale` on whose noise costs at most `most`."""
-    while cost(Fraction(scale)) > most:
-        scale = math.nextafter(scale, math.inf)
-    return scale
-
-
 @dataclass(frozen=True, slots=True)
 class Gaussian(_Event):
     """Discrete Gaussian noise N_ℤ(0, σ²) on every coordinate of an integer vector.
@@ -124,18 +115,6 @@ class Gaussian(_Event):
     step: int = 1
     changes: int = 1
 
-    @classmethod
-    def within(cls, rho: Fraction, *, step: int = 1, changes: int = 1) -> Gaussian:
-        """The least noise that costs at most ρ."""
-        squared = changes * step * step
-        start = math.sqrt(squared / (2 * float(rho)))
-        return cls(_least(start, lambda s: Fraction(squared) / (2 * s**2), rho), step, changes)
-
-    @classmethod
-    def of_tables(cls, rho: Fraction, relation: Relation, tables: int = 1) -> Gaussian:
-        """The least noise on so many marginal tables of counts that costs at most ρ."""
-        return cls.within(rho, changes=relation.marginal_l2_squared(tables))
-
 
 @dataclass(frozen=True, slots=True)
 class Laplace(_Event):
@@ -148,11 +127,6 @@ class Laplace(_Event):
     kind = "laplace"
     scale: float
     l1: int = 1
-
-    @classmethod
-    def within(cls, epsilon: Fraction, *, l1: int = 1) -> Laplace:
-        """The least noise that costs at most a pure ε."""
-        return cls(_least(float(l1 / epsilon), lambda s: Fraction(l1) / s, epsilon), l1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,13 +142,6 @@ class Selection(_Event):
     scale: float
     sensitivity: int = 1
     k: int = 1
-
-    @classmethod
-    def within(cls, rho: Fraction, *, sensitivity: int = 1, k: int = 1) -> Selection:
-        """The least noise that costs at most ρ: scale = Δ·√(k/(2ρ))."""
-        start = sensitivity * math.sqrt(k / (2 * float(rho)))
-        scale = _least(start, lambda s: k * (2 * Fraction(sensitivity) / s) ** 2 / 8, rho)
-        return cls(scale, sensitivity, k)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,13 +183,6 @@ class SampledGaussian(_Event):
     coordinates: int
     rate: float = 1.0
     sides: int = 1
-
-    @classmethod
-    def within(cls, rho: Fraction, *, l2: int, coordinates: int, sides: int) -> SampledGaussian:
-        """The least noise on a sum over all rows that costs at most ρ = (sides·l2)²/(2σ²)."""
-        start, squared = sides * l2 / math.sqrt(2 * float(rho)), Fraction((sides * l2) ** 2)
-        sigma = _least(start, lambda s: squared / (2 * s**2), rho)
-        return cls(sigma, l2, coordinates, sides=sides)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,16 +258,6 @@ class Discovery(_Event):
         """How likely a value that one neighbour alone holds is shown, at most."""
         tail = math.erfc((self.threshold - 2) / (self.sigma * math.sqrt(2))) / 2
         return min(1.0, self.values * tail * (1 + 1e-12))
-
-    @classmethod
-    def within(cls, rho: Fraction, delta: float, *, values: int = 1, sides: int = 1) -> Discovery:
-        """The least noise that costs at most ρ, and the least threshold that costs at most δ."""
-        sigma = Gaussian.within(rho, changes=sides * values).sigma
-        z = NormalDist().inv_cdf(1 - delta / values) if delta / values > 1e-15 else 8.0
-        threshold = max(2, 2 + math.floor(sigma * z) - 1)
-        while cls(sigma, threshold, values, sides).delta > delta:
-            threshold += 1
-        return cls(sigma, threshold, values, sides)
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,6 +340,15 @@ class Plan:
 
     def __contains__(self, purpose: object) -> bool:
         return any(charge.purpose == purpose for charge in self.charges)
+
+    def drawn(self, purpose: str, given: Event | None) -> Event:
+        """What is drawn for a purpose: its planned event, or inside a zCDP filter the one given."""
+        planned = self[purpose].event
+        adaptive = isinstance(planned, Zcdp)
+        if (given is None) == adaptive:
+            wrong = "a zCDP filter needs the event to draw" if adaptive else "its event is fixed"
+            raise PrivacyError(f"charge {purpose!r}: {wrong}")
+        return planned if given is None else given
 
     def __iter__(self) -> Iterator[Charge]:
         return iter(self.charges)

@@ -1,8 +1,8 @@
 """Privacy noise, and samples as secret as it: the only module that touches OpenDP.
 
 Integers go *into* OpenDP's exact discrete samplers; nothing is drawn at zero and added to a float.
-The samplers use a cryptographic source and take no seed. `SeededNoise` exists for tests of
-everything that comes after the noise; what it produces is stamped NOT PRIVATE.
+The samplers use a cryptographic source and take no seed. For tests of everything that comes after the
+noise `understudy.testing` has others; what they produce is stamped NOT PRIVATE.
 """
 
 from __future__ import annotations
@@ -18,7 +18,16 @@ from numpy.typing import NDArray
 
 from understudy.errors import PrivacyError
 
-__all__ = ["GRAIN", "LAW", "Noise", "OpenDPNoise", "SeededNoise", "poisson", "rounded"]
+__all__ = [
+    "GRAIN",
+    "LAW",
+    "Noise",
+    "OpenDPNoise",
+    "finite",
+    "integers",
+    "poisson",
+    "rounded",
+]
 
 GRAIN = 8
 """Sums with rounded noise come as multiples of σ/8; that adds 0.07 % to the noise."""
@@ -80,7 +89,7 @@ def rounded(noise: Noise, values: Integers, sigma: float) -> Integers:
     wide in units of z, and φ changes by at most e^{13/8} across it: the mass of a cell changes by a
     factor of at most 1 ± 2·2^−45·8·e^{13/8}, which `LAW` covers. Beyond 13 lies less than e^−86 of it.
     """
-    array, scale = _integers(values), _scale(sigma)
+    array, scale = integers(values), finite(sigma)
     if scale > 2**57:
         raise PrivacyError(f"a noise scale of {scale:g} does not fit 64 bits")
     steps = noise.to_be_rounded(array, scale).astype(np.float64)
@@ -139,14 +148,15 @@ def poisson(noise: Noise, rows: int, rate: float) -> Integers:
     return np.flatnonzero(words < below)
 
 
-def _integers(values: Integers) -> Integers:
+def integers(values: Integers) -> Integers:
+    """In one row; anything but whole numbers of 64 bits is refused."""
     array = np.ascontiguousarray(values).reshape(-1)
     if array.dtype != np.int64:
         raise PrivacyError(f"noise is added to int64 values only, got {array.dtype}")
     return array
 
 
-def _scale(value: float) -> float:
+def finite(value: float) -> float:
     """A scale of zero would switch the noise off; nothing falsy or infinite may pass."""
     scale = float(value)
     if not (math.isfinite(scale) and scale > 0):
@@ -183,20 +193,20 @@ class OpenDPNoise(Noise):
 
     def laplace(self, values: Integers, scale: float) -> Integers:
         """See `Noise.laplace`."""
-        noisy = self._make.make_laplace(*self._with_l1, scale=_scale(scale))(_integers(values))
+        noisy = self._make.make_laplace(*self._with_l1, scale=finite(scale))(integers(values))
         return np.asarray(noisy, dtype=np.int64).reshape(np.shape(values))
 
     def gaussian(self, values: Integers, sigma: float) -> Integers:
         """See `Noise.gaussian`."""
-        noisy = self._make.make_gaussian(*self._with_l2, scale=_scale(sigma))(_integers(values))
+        noisy = self._make.make_gaussian(*self._with_l2, scale=finite(sigma))(integers(values))
         return np.asarray(noisy, dtype=np.int64).reshape(np.shape(values))
 
     def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
         """See `Noise.top_k`. The zCDP measure is what makes OpenDP use Gumbel noise."""
-        array = _integers(scores)
+        array = integers(scores)
         if not 1 <= k <= array.size:
             raise PrivacyError(f"cannot select {k} of {array.size} candidates")
-        picked = self._selection(int(k), _scale(scale))(array)
+        picked = self._selection(int(k), finite(scale))(array)
         return tuple(int(index) for index in picked)
 
     def picks(self, scores: Integers, scale: float, draws: int) -> tuple[int, ...]:
@@ -205,10 +215,10 @@ class OpenDPNoise(Noise):
         A call costs far more than a draw. Composing runs every part on the same scores with noise
         of its own.
         """
-        array = _integers(scores)
+        array = integers(scores)
         if draws < 1 or not array.size:
             raise PrivacyError(f"cannot make {draws} picks of {array.size} candidates")
-        one = self._selection(1, _scale(scale))
+        one = self._selection(1, finite(scale))
         found = self._composed([one] * int(draws))(array)
         return tuple(int(index) for (index,) in found)
 
@@ -224,49 +234,3 @@ class OpenDPNoise(Noise):
 
     def _make_selection(self, k: int, scale: float) -> Any:
         return self._make.make_noisy_top_k(*self._scored, k=k, scale=scale)
-
-
-class SeededNoise(Noise):
-    """For tests only: repeatable noise of the same shape. Releases made with it are NOT PRIVATE."""
-
-    private = False
-
-    def __init__(self, seed: int) -> None:
-        self._rng = np.random.default_rng(seed)
-
-    def laplace(self, values: Integers, scale: float) -> Integers:
-        """A difference of geometric variables: the discrete Laplace law, from float arithmetic."""
-        array = _integers(values)
-        p = -np.expm1(-1.0 / _scale(scale))
-        z = self._rng.geometric(p, array.size) - self._rng.geometric(p, array.size)
-        return (array + z).reshape(np.shape(values))
-
-    def gaussian(self, values: Integers, sigma: float) -> Integers:
-        """A discrete Gaussian by inversion on ±12σ, in float arithmetic; rounded where σ is large."""
-        array, sigma = _integers(values), _scale(sigma)
-        if sigma > 1e5:
-            return self.to_be_rounded(array, sigma).reshape(np.shape(values))
-        reach = int(np.ceil(12 * sigma)) + 1
-        support = np.arange(-reach, reach + 1)
-        law = np.exp(-(support.astype(float) ** 2) / (2 * sigma * sigma))
-        cdf = np.cumsum(law) / law.sum()
-        z = support[np.searchsorted(cdf, self._rng.random(array.size)).clip(0, support.size - 1)]
-        return (array + z).reshape(np.shape(values))
-
-    def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
-        """Gumbel top-k in float arithmetic."""
-        array = _integers(scores)
-        if not 1 <= k <= array.size:
-            raise PrivacyError(f"cannot select {k} of {array.size} candidates")
-        noisy = array + self._rng.gumbel(scale=_scale(scale), size=array.size)
-        return tuple(int(i) for i in np.argsort(-noisy, kind="stable")[:k])
-
-    def to_be_rounded(self, values: Integers, sigma: float) -> Integers:
-        """As `OpenDPNoise.to_be_rounded`, repeatable."""
-        return values + np.rint(sigma * self._rng.standard_normal(values.size)).astype(np.int64)
-
-    def below(self, number: int) -> int:
-        """Uniform; numbers beyond 2^63 lose their lowest bits, which no test minds."""
-        if number <= 2**63:
-            return int(self._rng.integers(number))
-        return int(self._rng.random() * number)

@@ -286,14 +286,13 @@ def dominating(
                     same[sampled(event.rate, shift, "replace", cut)] += times
                 else:
                     sides.append((event.rate, shift, times))
-            case Selection():
-                if (each := round_up(group * pures[event])) > _LARGEST:
-                    return None
-                same[bounded_range(each)] += times * event.k
             case _:
                 if (each := round_up(group * pures[event])) > _LARGEST:
                     return None
-                same[response(each)] += times
+                if isinstance(event, Selection):
+                    same[bounded_range(each)] += times * event.k
+                else:
+                    same[response(each)] += times
     directions = []
     for way in ("remove", "add") if sides else ("either",):
         parts = same.copy()

@@ -7,23 +7,43 @@ ledger asks `accounting` again; one that came out too cheap wastes budget.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from statistics import NormalDist
+from typing import TypeVar
 
 from understudy.errors import InputError
 from understudy.privacy import accounting
-from understudy.privacy.budget import Budget
-from understudy.privacy.cost import Event, Laplace, Plan, SampledGaussian, SampledGroups
+from understudy.privacy.budget import Budget, Exact, exact, round_down
+from understudy.privacy.cost import (
+    Discovery,
+    Event,
+    Gaussian,
+    Laplace,
+    Plan,
+    SampledGaussian,
+    SampledGroups,
+    Selection,
+)
+from understudy.privacy.relation import Relation
 
 __all__ = [
     "calibrate",
     "calibrated",
+    "discovery",
+    "gaussian",
     "laplace",
     "laplace_epsilon",
     "nominal",
     "rho_for",
     "sampled_multiplier",
+    "selection",
+    "split",
+    "tables",
+    "whole_sum",
 ]
+
+E = TypeVar("E", Gaussian, Selection, SampledGaussian)
 
 
 def nominal(event: Event) -> Fraction:
@@ -47,24 +67,70 @@ def sampled_multiplier(rho: float, rate: float, sides: int) -> float:
     return min(1 / math.sqrt(inverse), sides / math.sqrt(2 * rho))
 
 
+def split(total: Fraction, shares: Mapping[str, Exact]) -> dict[str, Fraction]:
+    """Divide `total` in proportion to `shares`. The parts add up to exactly `total`."""
+    weights = {name: exact(share, f"share of {name}") for name, share in shares.items()}
+    for name, weight in weights.items():
+        if weight < 0:
+            raise InputError(f"share of {name} = {weight} must not be negative")
+    whole = sum(weights.values(), Fraction(0))
+    if whole == 0:
+        raise InputError("at least one share must be above 0")
+    return {name: total * weight / whole for name, weight in weights.items()}
+
+
 def laplace_epsilon(rho: Fraction) -> Fraction:
     """A pure ε whose ρ = ε·tanh(ε/2) stays within `rho`, rounded to the private side."""
-    low, high = 0.0, 1.0
-    target = float(rho)
-    while high * math.tanh(high / 2) < target:
-        high *= 2
-    for _ in range(200):
-        middle = (low + high) / 2
-        if Fraction(middle) * Fraction(math.tanh(middle / 2) * (1 + 1e-15)) <= rho:
-            low = middle
-        else:
-            high = middle
-    return Fraction(low)
+    return _largest(lambda e: Fraction(e) * Fraction(math.tanh(e / 2) * (1 + 1e-15)) <= rho)
 
 
-def laplace(rho: Fraction, *, l1: int) -> Laplace:
-    """The least Laplace noise that costs at most ρ."""
-    return Laplace.within(laplace_epsilon(rho), l1=l1)
+def laplace(rho: Fraction, *, l1: int = 1) -> Laplace:
+    """The least Laplace noise whose ε costs at most ρ."""
+    epsilon = laplace_epsilon(rho)
+    scale = float(l1 / epsilon)
+    while Fraction(l1) / Fraction(scale) > epsilon:
+        scale = math.nextafter(scale, math.inf)
+    return Laplace(scale, l1)
+
+
+def _least(make: Callable[[float], E], scale: float, rho: Fraction) -> E:
+    """The event with the first scale from `scale` on that costs at most ρ."""
+    while accounting.rho(event := make(scale)) > rho:
+        scale = math.nextafter(scale, math.inf)
+    return event
+
+
+def gaussian(rho: Fraction, *, step: int = 1, changes: int = 1) -> Gaussian:
+    """The least noise that costs at most ρ."""
+    start = math.sqrt(changes * step * step / (2 * float(rho)))
+    return _least(lambda sigma: Gaussian(sigma, step, changes), start, rho)
+
+
+def tables(rho: Fraction, relation: Relation, number: int = 1) -> Gaussian:
+    """The least noise on so many marginal tables of counts that costs at most ρ."""
+    return gaussian(rho, changes=relation.marginal_l2_squared(number))
+
+
+def selection(rho: Fraction, *, sensitivity: int = 1, k: int = 1) -> Selection:
+    """The least noise that costs at most ρ: scale = Δ·√(k/(2ρ))."""
+    start = sensitivity * math.sqrt(k / (2 * float(rho)))
+    return _least(lambda scale: Selection(scale, sensitivity, k), start, rho)
+
+
+def whole_sum(rho: Fraction, *, l2: int, coordinates: int, sides: int) -> SampledGaussian:
+    """The least noise on a sum over all rows that costs at most ρ = (sides·l2)²/(2σ²)."""
+    start = sides * l2 / math.sqrt(2 * float(rho))
+    return _least(lambda sigma: SampledGaussian(sigma, l2, coordinates, sides=sides), start, rho)
+
+
+def discovery(rho: Fraction, delta: float, *, values: int = 1, sides: int = 1) -> Discovery:
+    """The least noise that costs at most ρ, and the least threshold that costs at most δ."""
+    sigma = gaussian(rho, changes=sides * values).sigma
+    z = NormalDist().inv_cdf(1 - delta / values) if delta / values > 1e-15 else 8.0
+    threshold = max(2, 2 + math.floor(sigma * z) - 1)
+    while (event := Discovery(sigma, threshold, values, sides)).delta > delta:
+        threshold += 1
+    return event
 
 
 def rho_for(budget: Budget) -> Fraction:
@@ -73,24 +139,17 @@ def rho_for(budget: Budget) -> Fraction:
         raise InputError(
             "delta = 0 leaves no room for Gaussian noise; give a small one such as 1e-9"
         )
-    target = float(budget.epsilon)
-    if Fraction(target) > budget.epsilon:
-        target = math.nextafter(target, 0)
+    target = round_down(budget.epsilon)
+    return _largest(lambda rho: accounting.epsilon_from_rho(rho, budget.delta) <= target)
+
+
+def _largest(holds: Callable[[float], bool]) -> Fraction:
+    """The last float from 0 on at which something holds; 0 where none above 1e-300 does."""
     low, high = 0.0, 1.0
-    while accounting.epsilon_from_rho(high, budget.delta) <= target:
-        low, high = high, high * 2
-    while low == 0.0 and accounting.epsilon_from_rho(high, budget.delta) > target:
-        high /= 2
-        if high < 1e-300:
-            return Fraction(0)
-        if accounting.epsilon_from_rho(high, budget.delta) <= target:
-            low, high = high, high * 2
-    for _ in range(80):
-        middle = (low + high) / 2
-        if accounting.epsilon_from_rho(middle, budget.delta) <= target:
-            low = middle
-        else:
-            high = middle
+    while holds(high):
+        low, high = high, 2 * high
+    while high > 1e-300 and low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if holds(middle) else (low, middle)
     return Fraction(low)
 
 

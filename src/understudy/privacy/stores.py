@@ -12,7 +12,7 @@ import os
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -191,22 +191,19 @@ class SqliteStore(Store):
         self.place = path
         _require_a_ledgers_place(path)
         try:
-            self._db = sqlite3.connect(path, isolation_level=None, timeout=timeout)
+            with ExitStack() as failed:
+                self._db = sqlite3.connect(path, isolation_level=None, timeout=timeout)
+                failed.callback(self._db.close)
+                self._db.execute("PRAGMA synchronous = EXTRA")
+                self._prepare(_BACKUP if backup else _LEDGER)
+                failed.pop_all()
         except _FAULTS as error:
             raise InputError(f"ledger {path} cannot be opened: {_reason(error)}") from None
-        try:
-            self._db.execute("PRAGMA synchronous = EXTRA")
-            self._prepare(_BACKUP if backup else _LEDGER)
-        except _FAULTS as error:
-            self._db.close()
-            raise InputError(f"ledger {path} cannot be opened: {_reason(error)}") from None
-        except BaseException:
-            self._db.close()
-            raise
 
     @classmethod
-    def new_backup(cls, path: Path) -> SqliteStore:
-        """A new file that is marked as a backup."""
+    @contextmanager
+    def new_backup(cls, path: Path) -> Iterator[SqliteStore]:
+        """A new file that is marked as a backup; it is removed again where the block fails."""
         try:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except FileExistsError:
@@ -214,9 +211,10 @@ class SqliteStore(Store):
         except OSError as error:
             raise InputError(f"{path} cannot be made: {error.strerror}") from None
         try:
-            return cls(path, 60.0, backup=True)
+            with closing(cls(path, 60.0, backup=True)) as made:
+                yield made
         except BaseException:
-            path.unlink()  # ours alone
+            path.unlink()  # ours alone: it was not there before
             raise
 
     def _mark_of(self) -> tuple[int, int]:

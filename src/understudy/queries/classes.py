@@ -24,9 +24,9 @@ threshold at the largest value says nothing of its column, so prefixes of fewer 
 (and the last query, which is always true and never wrong). Nulls come last in a column's order:
 x ≤ v leaves them out.
 
-**Separator sets.** Every kind declares the literals "column a has value v" as its separator set
-(sepFEM): two records differ in some column, and then a literal of it tells them apart. For records of
-codes that holds whatever the kind, though the literals may not be among its queries.
+**Separator sets.** The literals "column a has value v" are one (sepFEM): two records differ in some
+column, and then a literal of it tells them apart. For records of codes that holds whatever the kind,
+though the literals may not be among its queries.
 """
 
 import itertools
@@ -98,8 +98,6 @@ class Kind:
     rule: Rule
     ordered: bool = False
     """Whether it needs columns whose codes have an order."""
-    separator: Callable[[int], list[Literal]] | None = None
-    """The literals of each column that tell any two records apart; None: it declares none."""
 
 
 def _each(values: int) -> list[Literal]:
@@ -127,12 +125,12 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         kind.name: kind
         for kind in (
-            Kind(MARGINALS, _each, Rule.ALL, separator=_each),
-            Kind("conjunctions", _either, Rule.ALL, separator=_each),
-            Kind("disjunctions", _either_or, Rule.ANY, separator=_each),
-            Kind("parities", _one_sided, Rule.ODD, separator=_each),
-            Kind("prefixes", _thresholds, Rule.ALL, ordered=True, separator=_each),
-            Kind("halfspaces", _either, Rule.LEAST, separator=_each),
+            Kind(MARGINALS, _each, Rule.ALL),
+            Kind("conjunctions", _either, Rule.ALL),
+            Kind("disjunctions", _either_or, Rule.ANY),
+            Kind("parities", _one_sided, Rule.ODD),
+            Kind("prefixes", _thresholds, Rule.ALL, ordered=True),
+            Kind("halfspaces", _either, Rule.LEAST),
         )
     }
 )
@@ -238,22 +236,11 @@ def check_size(families: Iterable[Family], shape: Sequence[int], label: str) -> 
             )
 
 
-def separator(families: Iterable[Family], shape: Sequence[int]) -> tuple[Condition, ...]:
-    """A separator set for all records of `shape`: literals that tell any two of them apart.
-
-    Raises:
-        WorkloadError: Some kind declares none.
-    """
-    found: dict[Condition, None] = {}
-    for kind in dict.fromkeys(family.kind for family in families):
-        literals = KINDS[kind].separator
-        if literals is None:
-            raise WorkloadError(
-                f"the kind {kind!r} declares no separator set, which sepfem perturbs: use fem"
-            )
-        for column, values in enumerate(shape):
-            found.update((Condition(column, *literal), None) for literal in literals(values))
-    return tuple(found)
+def separator(shape: Sequence[int]) -> tuple[Condition, ...]:
+    """A separator set for all records of `shape`: literals that tell any two of them apart."""
+    return tuple(
+        Condition(i, *literal) for i, values in enumerate(shape) for literal in _each(values)
+    )
 
 
 def _matrix(literals: Sequence[Literal], values: int) -> NDArray[np.int64]:

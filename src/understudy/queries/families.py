@@ -17,13 +17,15 @@ from understudy._types import Clique, Codes
 from understudy.queries.evaluate import Counter, SparseCounter
 from understudy.schema.family import POSITIONS, Layout
 
-__all__ = ["EncodedFamilies", "ViewCounts", "level_of"]
+__all__ = ["At", "EncodedFamilies", "ViewCounts", "level_of", "views_of"]
 
 _ONLY, _FIRST, _MIDDLE, _LAST = range(len(POSITIONS))
-_CHUNK = 1 << 21
-"""Pairs of children that are held at once."""
+_CHUNK = 1 << 20
+"""Views that are held at once."""
 
 Whole = NDArray[np.int64]
+At = tuple[Whole, Whole, Whole]
+"""Families, a child of each and a sibling of that child; −1 where there is none."""
 Rows = tuple[list[Codes], Whole]
 """Codes of every column of the views, those that do not matter 0, and weights."""
 
@@ -95,74 +97,61 @@ class ViewCounts:
         else:
             other = rng.integers(0, np.maximum(sizes - 1, 1))
             second = np.where(sizes > 1, starts + other + (other >= place), -1)
-        position = np.where(sizes > 0, _positions(place, sizes), len(POSITIONS))
-        return self._filled(np.arange(sizes.size), first, second, position)
+        return self._filled(np.arange(sizes.size), first, second)
 
     def _rows(self, level: int) -> Iterator[Rows]:
-        _families, sizes = self._families, self._families.sizes
+        sizes = self._families.sizes
+        every = np.arange(sizes.size)
         if level == 0:
-            yield self._filled(np.arange(sizes.size), None, None), self._total
+            none = np.full(sizes.size, -1)
+            yield self._filled(every, none, none), self._total
             return
-        starts = np.cumsum(sizes) - sizes
-        childless = np.flatnonzero(sizes == 0)
-        if childless.size:
-            none = np.full(childless.size, -1)
-            yield self._filled(childless, none, none), self._total[childless]
-        if level == 1 or self._layout.ordered:
-            family = np.repeat(np.arange(sizes.size), sizes)
-            child = np.arange(family.size)
-            place = child - starts[family]
-            before = np.where(place > 0, child - 1, -1)
-            per_child = self._total[family] // sizes[family]
-            position = _positions(place, sizes[family])
-            yield self._filled(family, child, before, position), per_child
-            return
-        alone = np.flatnonzero(sizes == 1)
-        if alone.size:
-            none = np.full(alone.size, -1)
-            yield self._filled(alone, starts[alone], none), self._view[alone]
-        many = np.flatnonzero(sizes > 1)
-        pairs = sizes[many] * (sizes[many] - 1)
-        part = np.cumsum(pairs) // _CHUNK
-        for number in np.unique(part):
-            own = many[part == number]
-            s = sizes[own]
-            each = s * (s - 1)
-            family = np.repeat(own, each)
-            at = np.arange(int(each.sum())) - np.repeat(np.cumsum(each) - each, each)
-            others = np.repeat(s - 1, each)
-            first, second = at // others, at % others
-            second = second + (second >= first)  # any other child
-            start = starts[family]
-            yield self._filled(family, start + first, start + second), self._view[family]
+        single = level == 1 or self._layout.ordered  # one row a child
+        weights = self._total // np.maximum(sizes, 1) if single else self._view
+        for family, child, sibling in views_of(sizes, every, ordered=single):
+            yield self._filled(family, child, sibling), weights[family]
 
-    def _filled(
-        self,
-        family: Whole,
-        child: Whole | None,
-        sibling: Whole | None,
-        position: Whole | None = None,
-    ) -> list[Codes]:
+    def _filled(self, family: Whole, child: Whole, sibling: Whole) -> list[Codes]:
         """Views; a child or sibling of −1 is none."""
-        layout, shape = self._layout, self._shape
-        nothing = np.zeros(family.size, np.uint8)
-        codes: list[Codes] = [nothing] * len(shape)
+        layout, shape, sizes = self._layout, self._shape, self._families.sizes
+        codes: list[Codes] = [np.zeros(family.size, np.uint8)] * len(shape)
         for i, column in zip(layout.parent, self._families.parents, strict=True):
             codes[i] = column[family]
         top = shape[layout.size] - 1
-        codes[layout.size] = np.minimum(self._families.sizes[family] - (not layout.childless), top)
-        if child is None:
-            return codes
-        for i, column in zip(layout.child, self._families.children, strict=True):
+        codes[layout.size] = np.minimum(sizes[family] - (not layout.childless), top)
+        for i, twin, column in zip(
+            layout.child, layout.sibling, self._families.children, strict=True
+        ):
             codes[i] = _taken(column, child, shape[i] - 1)
+            if twin is not None:
+                codes[twin] = _taken(column, sibling, shape[twin] - 1)
         if layout.pos is not None:
-            none = np.full(family.size, len(POSITIONS))
-            codes[layout.pos] = (none if position is None else position).astype(np.uint8)
-        if sibling is not None:
-            for i, column in zip(layout.sibling, self._families.children, strict=True):
-                if i is not None:
-                    codes[i] = _taken(column, sibling, shape[i] - 1)
+            place = child - (np.cumsum(sizes) - sizes)[family]
+            found = np.where(child < 0, len(POSITIONS), _positions(place, sizes[family]))
+            codes[layout.pos] = found.astype(np.uint8)
         return codes
+
+
+def views_of(sizes: Whole, some: Whole, *, ordered: bool) -> Iterator[At]:
+    """All views of some families, as places in their tables."""
+    starts = np.cumsum(sizes) - sizes
+    own = sizes[some]
+    each = np.maximum(own if ordered else own * (own - 1), 1)
+    part = np.cumsum(each) // _CHUNK
+    for number in np.unique(part):
+        here = part == number
+        s, many, family = own[here], each[here], some[here]
+        at = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
+        family, s = np.repeat(family, many), np.repeat(s, many)
+        if ordered:
+            first, second = at, at - 1
+        else:
+            others = np.maximum(s - 1, 1)
+            first, second = at // others, at % others
+            second = np.where(s > 1, second + (second >= first), -1)
+        start = starts[family]
+        child = np.where(s > 0, start + first, -1)
+        yield family, child, np.where((s > 0) & (second >= 0), start + second, -1)
 
 
 def level_of(clique: Clique, layout: Layout) -> int:

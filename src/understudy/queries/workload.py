@@ -156,9 +156,7 @@ class Workload:
         Raises:
             WorkloadError: Malformed, or it does not fit the schema.
         """
-        families = _read(data, schema)
-        _check(families, schema, max_cells)
-        return cls(families)
+        return _checked(cls(_read(data, schema)), schema, max_cells)
 
     def describe(self, schema: Schema) -> str:
         """One line for people: how many families, of how many columns, how many queries."""
@@ -187,9 +185,7 @@ class _Part(ABC):
         Raises:
             WorkloadError: It does not fit the columns, or asks for too much, or twice for the same.
         """
-        families = self.families(schema)
-        _check(families, schema, max_cells)
-        return Workload(families)
+        return _checked(Workload(self.families(schema)), schema, max_cells)
 
     def __add__(self, other: "Spec") -> "Together":
         if not isinstance(other, _Part):
@@ -434,8 +430,7 @@ def resolve(workload: WorkloadLike, schema: Schema, *, max_cells: int = MAX_CELL
                 f"the clique {outside[0]} points past the {len(schema.modelled)} modelled columns "
                 "of the schema"
             )
-        _check(workload.families, schema, max_cells)
-        return workload
+        return _checked(workload, schema, max_cells)
     if isinstance(workload, _Part):
         return workload.resolve(schema, max_cells=max_cells)
     if isinstance(workload, str | Path):
@@ -521,8 +516,9 @@ def _entry(item: Any, schema: Schema, kind: str) -> tuple[str, Clique, float]:
     return kind, tuple(sorted(clique)), float(weight)
 
 
-def _check(families: Sequence[Family], schema: Schema, max_cells: int) -> None:
-    """That every family fits the schema, and that they are not too large."""
+def _checked(workload: Workload, schema: Schema, max_cells: int) -> Workload:
+    """The workload, whose families fit the schema and are not too large."""
+    families = workload.families
     for family in families:
         size = cells(schema.shape, family.clique)
         if size > max_cells:
@@ -541,6 +537,7 @@ def _check(families: Sequence[Family], schema: Schema, max_cells: int) -> None:
         )
     if any(family.kind != MARGINALS for family in families):
         check_size(families, schema.shape, "the workload")
+    return workload
 
 
 def _combination(rank: int, columns: int, k: int) -> Clique:

@@ -87,7 +87,7 @@ def contradiction(diagnostics: Mapping[str, Any]) -> str | None:
     return (
         f"The rows contradict what was measured: {where} is off by "
         f"{most:g} standard deviations of the noise, where {limit:g} are plausible. "
-        "Do not rely on these columns."
+        "Do not rely on these columns together; the certificate holds for them as well."
     )
 
 

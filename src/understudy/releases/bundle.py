@@ -43,9 +43,9 @@ from understudy.game.forecast import Errors
 from understudy.game.methods import Theorem
 from understudy.models import Decomposable, Empirical, Weighted, from_arrays
 from understudy.privacy.budget import Budget
-from understudy.privacy.chain import Entry, canonical, to_lines
-from understudy.privacy.cost import Event, Plan, event_from_json
-from understudy.privacy.ledger import planned
+from understudy.privacy.chain import Entry, canonical
+from understudy.privacy.cost import Plan, event_from_json
+from understudy.privacy.ledger import Charged, planned
 from understudy.privacy.relation import Relation
 from understudy.queries import Workload
 from understudy.releases import form
@@ -71,7 +71,6 @@ __all__ = [
     "MEASURED",
     "Bundle",
     "digest",
-    "load",
     "read_manifest",
     "require_absent",
     "save",
@@ -192,10 +191,17 @@ def save(release: Release, path: Path, *, report: str | None = None) -> Path:
         manifest = _manifest(release, contents)
         contents[MANIFEST] = manifest_bytes(manifest)
         for name, data in contents.items():
-            _require_size(name, data)
+            if len(data) > form.LARGEST[name]:
+                raise WorkError(
+                    f"{name} has {len(data):,} bytes, and a bundle's has at most "
+                    f"{form.LARGEST[name]:,}: use fewer rows, coarser columns or a smaller workload"
+                )
             create(staging / name, data)
         release.publish(manifest["digest"])
-        _rename(staging, path)
+        require_absent(path)
+        sync(staging)
+        os.rename(staging, path)
+        sync(path.parent)
     except OSError as error:
         raise WorkError(
             f"out = {path} could not be written ({error.strerror or error}); nothing was left "
@@ -204,21 +210,6 @@ def save(release: Release, path: Path, *, report: str | None = None) -> Path:
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return path
-
-
-def _require_size(name: str, data: bytes) -> None:
-    if len(data) > form.LARGEST[name]:
-        raise WorkError(
-            f"{name} has {len(data):,} bytes, and a bundle's has at most {form.LARGEST[name]:,}: "
-            f"use fewer rows, coarser columns or a smaller workload"
-        )
-
-
-def _rename(staging: Path, path: Path) -> None:
-    require_absent(path)
-    sync(staging)
-    os.rename(staging, path)
-    sync(path.parent)
 
 
 def _contents(release: Release) -> dict[str, bytes]:
@@ -294,7 +285,7 @@ def _manifest(release: Release, contents: Mapping[str, bytes]) -> dict[str, Any]
         ],
         "ledger": {
             "reservation": release.facts["reservation"],
-            "entries": to_lines(release.entries),
+            "entries": [entry.to_json() for entry in release.entries],
         },
         "files": {
             name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
@@ -311,20 +302,6 @@ def _manifest(release: Release, contents: Mapping[str, bytes]) -> dict[str, Any]
 def read_manifest(path: Path) -> Mapping[str, Any]:
     """The manifest of a bundle of this version, in its form: every field there and of its type."""
     return Bundle.open(path).manifest
-
-
-def load(path: Path) -> Release:
-    """Read a bundle; raises `BundleError` on one that is damaged or of another version."""
-    return Bundle.open(path).release
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """One charge: what was drawn, for what, and in which entry it stands."""
-
-    seq: int
-    purpose: str
-    event: Event
 
 
 @dataclass(frozen=True, eq=False)
@@ -411,10 +388,10 @@ class Bundle:
         return self._plans[1]
 
     @cached_property
-    def drawn(self) -> tuple[Drawn, ...]:
+    def drawn(self) -> tuple[Charged, ...]:
         """Every charge that was made, in order."""
         return tuple(
-            Drawn(entry.seq, entry.body["purpose"], event_from_json(entry.body["event"]))
+            Charged(entry.seq, entry.body["purpose"], event_from_json(entry.body["event"]))
             for entry in self.own
             if entry.kind == "charge" and entry.body is not None
         )

@@ -83,7 +83,7 @@ def variation_charge(
 ) -> Charge:
     """The charge of simultaneous bounds on the total variation of every marginal."""
     step = variation_step(relation, rows_public=rows_public)
-    return Charge(VARIATION, Gaussian.within(rho, step=step, changes=marginals))
+    return Charge(VARIATION, planning.gaussian(rho, step=step, changes=marginals))
 
 
 def population_margin(queries: int, rows: int, beta: float) -> float:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Codes
 from understudy.columns.base import near
+from understudy.constraints import tokens
 from understudy.errors import InputError, WorkloadError
 from understudy.models import Weighted
 from understudy.models.conditioning import Part, Shares, as_records, conditioned, matched
@@ -214,7 +215,10 @@ def _applied(schema: Schema, model: Model, asked: Condition) -> Weighted:
         return fits
 
     if inside is not None:
-        parts = [Part(part.clique, _possible(part)) for part in inside.conjuncts]
+        parts = [
+            Part(part.clique, lambda codes, part=part: part.among(codes)[1])
+            for part in inside.conjuncts
+        ]
         _require_weight(schema, records, inside.text, parts)
         records = conditioned(records, parts, legal)
     if asked.match:
@@ -226,10 +230,6 @@ def _applied(schema: Schema, model: Model, asked: Condition) -> Weighted:
                 f"nearest model is off by {off:.3g}. Leave one out, or change it"
             )
     return records
-
-
-def _possible(predicate: Predicate) -> Callable[[Sequence[Codes]], NDArray[np.bool_]]:
-    return lambda codes: predicate.among(codes)[1]
 
 
 def _require_weight(schema: Schema, records: Weighted, where: str, parts: Sequence[Part]) -> None:
@@ -304,12 +304,11 @@ def _predicate(schema: Schema, column: str, value: str) -> Predicate:
     known = {each.name: each for each in schema.columns}
     if column not in known:
         raise InputError(f"match: {column!r} is not a column{near(column, list(known))}")
-    name = '"' + column.replace('"', '""') + '"'
+    name = tokens.named(column)
     if value == "null":
         return Predicate.parse(f"{name} is null", schema)
-    quoted = "'" + value.replace("'", "''") + "'"
     try:
-        return Predicate.parse(f"{name} = {quoted}", schema)
+        return Predicate.parse(f"{name} = {tokens.literal(value)}", schema)
     except WorkloadError as error:
         try:
             return Predicate.parse(f"{name} = {value}", schema)

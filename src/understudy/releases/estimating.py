@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -45,8 +46,13 @@ def known(release: Release) -> Known:
         raise InputError(f"nothing can be estimated or tested: {NO_TABLES}")
 
     def certified(columns: Clique, rest: NDArray[np.float64]) -> float | None:
-        rows = count(release.schema.encode(release.rows), release.schema.shape, columns)
-        return _certified(release, columns, rest, rows)
+        schema = release.schema
+        return _certified(
+            release,
+            columns,
+            rest,
+            lambda: count(schema.encode(release.rows), schema.shape, columns),
+        )
 
     return Known(
         release.schema,
@@ -69,7 +75,7 @@ def known_of_families(release: FamilyRelease) -> Known:
     own, weight, views = known(release), release.families.schema.weight, release.families.views
 
     def certified(columns: Clique, rest: NDArray[np.float64]) -> float | None:
-        return _certified(release, columns, rest, views.tables([columns])[0])
+        return _certified(release, columns, rest, lambda: views.tables([columns])[0])
 
     return replace(
         own,
@@ -89,14 +95,17 @@ def _sigma(plan: Plan, purpose: str) -> float:
 
 
 def _certified(
-    release: Release, columns: Clique, rest: NDArray[np.float64], rows: NDArray[np.int64]
+    release: Release,
+    columns: Clique,
+    rest: NDArray[np.float64],
+    counted: Callable[[], NDArray[np.int64]],
 ) -> float | None:
     """b + |Σ (ŝ − m)·r|, ŝ the certified rows and b ≥ |Σ (P − ŝ)·r|, P the private table.
 
     b is the least of range(r)·TV and U·(cells of the marginal per cell)·Σ |r − median r|: TV bounds
     the total variation of a certified marginal that holds the columns, U the error of each of its
     cells. With the certificate's confidence. `rest` is r over all cells of the columns; None where it
-    is not, and where no certified marginal holds them; `rows` are counts of the certified rows.
+    is not, and where no certified marginal holds them; `counted` counts the certified rows.
     """
     shape, certificate = release.schema.shape, release.certificate
     families = release.workload.families
@@ -112,6 +121,7 @@ def _certified(
     ]
     if not bounds or rest.size != cells(shape, columns):
         return None
+    rows = counted()
     shares = rows.reshape(-1) / max(int(rows.sum()), 1)
     gap = shares - release.model.marginal(columns).reshape(-1)
     return min(bounds) + abs(float(gap @ rest))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from understudy.columns.binned import Binned
-from understudy.constraints.tokens import tokens
+from understudy.constraints.tokens import literal, named
 from understudy.errors import UnderstudyError
 from understudy.releases.answer import answer
 from understudy.schema import Boolean, Category, Modelled
@@ -34,7 +34,7 @@ def example(release: Release) -> str | None:
     tried has a useful one. Made of released rows: free, and as private as they are.
     """
     rows = release.rows.slice(0, _ROWS)
-    columns = sorted(release.schema.modelled, key=lambda c: not _plain(c.name))[:_COLUMNS]
+    columns = sorted(release.schema.modelled, key=lambda c: named(c.name) != c.name)[:_COLUMNS]
     parts = [part for column in columns if (part := _part(column, rows)) is not None]
     singles = sorted(_rated(release, rows, parts))
     pairs = sorted(_rated(release, rows, [" and ".join(two) for two in combinations(parts, 2)]))
@@ -58,34 +58,17 @@ def _rated(release: Release, rows: pa.Table, asked: Sequence[str]) -> Iterator[t
 
 def _part(column: Modelled, rows: pa.Table) -> str | None:
     """A condition on one column that about half of the rows, or its commonest value, satisfy."""
-    name = column.name if _plain(column.name) else '"' + column.name.replace('"', '""') + '"'
+    name = named(column.name)
     held = np.bincount(column.encode(rows[column.name]), minlength=column.size)
     if isinstance(column, Boolean):
         return name
     if isinstance(column, Category):
         value = column.values[int(held[: len(column.values)].argmax())]
-        return f"{name} = {_literal(value)}"
+        return f"{name} = {literal(value)}"
     if isinstance(column, Binned):
         cells = len(column.grid)
         above = held[:cells][::-1].cumsum()[::-1]
         from_ = min(int(np.searchsorted(-above, -above[0] / 2)), cells - 1)
         least = column.labels()[from_].partition("..")[0]
-        return f"{name} >= {least if _numeric(least) else _literal(least)}"
+        return f"{name} >= {least if column.kind in ('integer', 'number') else literal(least)}"
     return None
-
-
-def _literal(value: object) -> str:
-    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
-
-
-def _plain(name: str) -> bool:
-    """Whether a condition may name a column as it is."""
-    return name.isidentifier() and next(tokens(name)).kind == "word"
-
-
-def _numeric(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

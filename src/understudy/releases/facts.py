@@ -29,7 +29,7 @@ from understudy.columns.unmodelled import Undeclared
 from understudy.errors import InputError
 from understudy.privacy import planning
 from understudy.privacy.budget import Budget, round_down
-from understudy.privacy.cost import Charge, Discovery, Gaussian, Plan, Zcdp
+from understudy.privacy.cost import Charge, Gaussian, Plan, Zcdp
 from understudy.privacy.exact import ExactCounts
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Marginals, Values
@@ -46,7 +46,7 @@ from understudy.schema import (
 )
 from understudy.source import Source
 from understudy.source.base import Bindable, check_header
-from understudy.source.values import HeldAt, Holders
+from understudy.source.values import Holders
 from understudy.units import group
 
 __all__ = [
@@ -101,7 +101,7 @@ def outer_plan(schema: Schema, total: Fraction, delta: Fraction, relation: Relat
     charges = [
         Charge(
             purpose(column.name, length),
-            Discovery.within(
+            planning.discovery(
                 share / len(column.levels),
                 float(delta * _shown(schema) / len(listed) / len(column.levels)) * (1 - 1e-9),
                 values=rows,
@@ -119,7 +119,7 @@ def outer_plan(schema: Schema, total: Fraction, delta: Fraction, relation: Relat
         tables.append((name, shape * Fraction(str(part)), number))
     for name, each, number in tables:
         if number:
-            event = Gaussian.of_tables(each * number / rows**2, relation, number)
+            event = planning.tables(each * number / rows**2, relation, number)
             charges.append(Charge(name, event))
             spent += each * number
     return Plan((*charges, Charge(REST, Zcdp((total - spent) / rows**2))))  # type: ignore[arg-type]
@@ -190,7 +190,7 @@ def _discovered(column: UndeclaredCategory, holders: Holders, gate: Gate) -> Cat
     """Ask level after level: what earlier ones have found is public, and no longer asked about."""
     levels: list[tuple[str, ...]] = []
     for length in column.levels:
-        held = HeldAt(holders, column.level(levels)) if levels else holders
+        held = holders.at(column.level(levels)) if levels else holders
         texts = gate.ask(
             purpose(column.name, length), Values(held, column.name, column.most(levels))
         )

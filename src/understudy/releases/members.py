@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from understudy._types import Codes
 from understudy.columns.base import Modelled
 from understudy.constraints.order import Order
-from understudy.queries.families import EncodedFamilies
+from understudy.queries.families import At, EncodedFamilies, views_of
 from understudy.schema import Schema
 from understudy.schema.family import FamilySchema
 from understudy.schema.views import POSITIONS
@@ -32,32 +32,6 @@ __all__ = ["breaking", "in_order"]
 
 Whole = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-At = tuple[Whole, Whole, Whole]
-"""Families, a child of each and a sibling of that child; −1 where there is none."""
-
-_CHUNK = 1 << 20
-
-
-def views_of(sizes: Whole, some: Whole, *, ordered: bool) -> Iterator[At]:
-    """All views of some families, as places in their tables."""
-    starts = np.cumsum(sizes) - sizes
-    own = sizes[some]
-    each = np.maximum(own if ordered else own * (own - 1), 1)
-    part = np.cumsum(each) // _CHUNK
-    for number in np.unique(part):
-        here = part == number
-        s, many, family = own[here], each[here], some[here]
-        at = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
-        family, s = np.repeat(family, many), np.repeat(s, many)
-        if ordered:
-            first, second = at, at - 1
-        else:
-            others = np.maximum(s - 1, 1)
-            first, second = at // others, at % others
-            second = np.where(s > 1, second + (second >= first), -1)
-        start = starts[family]
-        child = np.where(s > 0, start + first, -1)
-        yield family, child, np.where((s > 0) & (second >= 0), start + second, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,16 +127,16 @@ class _System:
         lows: list[Whole] = []
         highs: list[Whole] = []
         for order, _ in schema.compared:
-            known, valued = order.read({name: tables.stored(name) for name in order.names})
-            for column in order.columns:
+            read = order.read({name: tables.stored(name) for name in order.names})
+            for column, known, valued in zip(order.columns, *read, strict=True):
                 name = schema.stored(column.name)
                 if name in self.columns:
                     continue
                 self.columns[name] = order, column
                 self.starts[name] = sum(map(len, now))
-                now.append(known[column.name].astype(np.int64))
-                there.append(valued[column.name])
-                cells = order.cells(column, self._codes(name), valued[column.name])
+                now.append(known.astype(np.int64))
+                there.append(valued)
+                cells = order.cells(column, self._codes(name), valued)
                 lows.append(cells[0])
                 highs.append(cells[1])
         self.before, self.there = np.concatenate(now), np.concatenate(there)

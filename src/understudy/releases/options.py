@@ -8,7 +8,6 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -101,11 +100,11 @@ class Options:
     def of(cls, choices: Mapping[str, Any]) -> Self:
         """From keywords; a name that is not an option is refused with the nearest one that is."""
         for name in choices:
-            if name not in _names():
-                near = difflib.get_close_matches(name, _names(), 1)
+            if name not in _NAMES:
+                near = difflib.get_close_matches(name, _NAMES, 1)
                 raise InputError(
                     f"{name!r} is not an option of a release"
-                    + (f"; did you mean {near[0]!r}?" if near else f": {', '.join(_names())}")
+                    + (f"; did you mean {near[0]!r}?" if near else f": {', '.join(_NAMES)}")
                 )
         return cls(**choices)
 
@@ -134,9 +133,7 @@ class Options:
         return replace(self, neighbours=self.neighbours or known.relation, rows_public=rows)
 
 
-@cache
-def _names() -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(Options))
+_NAMES = tuple(field.name for field in dataclasses.fields(Options))
 
 
 def takes_options(function: Function) -> Function:

@@ -16,7 +16,7 @@ from understudy.releases.plan import Prepared
 from understudy.releases.verdict import foreseen
 from understudy.schema import Schema
 from understudy.source.pushed import engine_costs
-from understudy.units import group
+from understudy.units import group, things
 from understudy.wording import duration
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ __all__ = [
     "history",
     "noise_in_rows",
     "outline",
+    "seconds",
     "shares",
     "shown",
     "time_in_words",
@@ -61,11 +62,18 @@ def _guessed(prepared: Prepared, rows: int | None) -> bool:
     return not (rows or prepared.design.rows or prepared.options.rows)
 
 
+def seconds(prepared: Prepared) -> float | None:
+    """About how long a release takes; None where that hangs on a number of rows that nobody stated."""
+    guessed = _guessed(prepared, None)
+    return None if guessed else prepared.forecast(assumed_rows(prepared, None)).seconds
+
+
 def time_in_words(prepared: Prepared, rows: int | None = None) -> str:
     """About how long a release takes: for the size that is known or assumed, or for two sizes."""
     size = assumed_rows(prepared, rows)
     sizes = (size, 10 * size) if _guessed(prepared, rows) else (size,)
-    said = [f"{duration(prepared.forecast(n).seconds)} for {n:,} rows" for n in sizes]
+    of = things(prepared.schema.unit)
+    said = [f"{duration(prepared.forecast(n).seconds)} for {n:,} {of}" for n in sizes]
     return f"about {', '.join(said)}"
 
 
@@ -74,20 +82,15 @@ def noise_in_rows(charge: Charge, weight: int = 1) -> float | None:
 
     `weight` is what one of those counted weighs: families weigh more than 1.
     """
-    noise = _noise(charge)
-    return None if noise is None else noise / weight
-
-
-def _noise(charge: Charge) -> float | None:
     match charge.event:
         case Gaussian(sigma) if charge.purpose == certificate.VARIATION:
-            return sigma / (2 * VARIATION_GRID)
+            return sigma / (2 * VARIATION_GRID) / weight
         case Gaussian(sigma) | Discovery(sigma):
-            return sigma
+            return sigma / weight
         case Laplace(scale, l1):
-            return math.sqrt(2) * scale / l1
+            return math.sqrt(2) * scale / l1 / weight
         case Selection(scale):
-            return math.pi / math.sqrt(6) * scale / GRID
+            return math.pi / math.sqrt(6) * scale / GRID / weight
         case _:
             return None
 
@@ -140,20 +143,16 @@ def _errors_json(errors: Errors | None, schema: Schema) -> dict[str, Any] | None
     return {**errors.to_json(), "columns": columns, "noise": errors.noise}
 
 
-def _purpose_json(prepared: Prepared, rows: int) -> dict[str, Any]:
-    found = tradeoff(prepared, rows)
-    if found is None:
-        return {}
-    texts = list(prepared.options.purposes)
-    return {"purpose": {"texts": texts, **asdict(found), "words": str(found)}}
-
-
 def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
     """The plan and what to expect of it for about `rows` rows, in JSON."""
     design, cost = prepared.design, prepared.cost()
     size = assumed_rows(prepared, rows)
     forecast, theorem = prepared.forecast(size), prepared.theorem(size)
-    judged = foreseen(prepared, size, forecast.errors)
+    judged, traded = foreseen(prepared, size, forecast.errors), tradeoff(prepared, size)
+    purpose: dict[str, Any] = {}
+    if traded is not None:
+        texts = list(prepared.options.purposes)
+        purpose = {"purpose": {"texts": texts, **asdict(traded), "words": str(traded)}}
     return {
         "budget": prepared.budget.to_json(),
         "neighbours": str(design.relation),
@@ -164,7 +163,7 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
             "cells": prepared.workload.cells(design.shape),
             "kinds": list(prepared.workload.kinds),
         },
-        **_purpose_json(prepared, size),
+        **purpose,
         "charges": [
             {
                 **charge.to_json(),

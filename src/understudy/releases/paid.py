@@ -13,12 +13,20 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from understudy.errors import VerificationError
-from understudy.players import query
 from understudy.players.base import Clique, QueryPlayer
+from understudy.players.query.aim import AdaptiveRounds
+from understudy.players.query.critic import CriticSteps
+from understudy.players.query.fixed import FixedMarginals, InTurn, Together
+from understudy.players.query.graph import DegreesAndBlocks
+from understudy.players.query.picking import CellPicker, ExponentialMechanism
+from understudy.players.query.recycling import Recycling
+from understudy.players.query.survey import Opening, Survey, WorstAgain
+from understudy.players.query.tree import SpanningTree
+from understudy.players.query.weights import QueryWeights
 from understudy.privacy.cost import Gaussian, Selection
 from understudy.releases.bundle import Bundle
 from understudy.releases.measurements import MOST_COUNTS, NAME, Measurement
-from understudy.releases.replan import CLOSE, design_again, method_of
+from understudy.releases.replan import CLOSE, blueprint
 
 __all__ = ["require_paid"]
 
@@ -27,8 +35,9 @@ def require_paid(bundle: Bundle) -> str:
     """Raise `VerificationError` unless number, shape and noise of what was measured fit the charges."""
     if "measurements" not in bundle.manifest:
         raise VerificationError("it does not say what was measured")
-    design, measured = design_again(bundle), bundle.measurements
-    player = method_of(bundle.manifest["method"]).query_player(design, bundle.plan)
+    own, measured = blueprint(bundle.synthetic), bundle.measurements
+    design = own.design
+    player = own.method.query_player(design, bundle.plan)
     kept = NAME in bundle.manifest["files"]
     if not kept:
         _require_counts(measured, design.shape)
@@ -174,10 +183,10 @@ def _match(player: QueryPlayer, heard: _Heard, bundle: Bundle) -> None:
     """Take what this player's draws gave."""
     everywhere = [(i,) for i in range(len(heard.shape))]
     match player:
-        case query.FixedMarginals():
+        case FixedMarginals():
             for clique in player.cliques:
                 heard.take(clique, player.sigma)
-        case query.SpanningTree():
+        case SpanningTree():
             for clique in everywhere:
                 heard.take(clique, player.sigma_one)
             if player.rounds > 1:
@@ -185,60 +194,58 @@ def _match(player: QueryPlayer, heard: _Heard, bundle: Bundle) -> None:
                     len(everywhere) - 1, player.sigma_pair, lambda clique: len(clique) == 2
                 )
                 _require_tree(pairs)
-        case query.Opening():
+        case Opening():
             for tier in player.columns:
                 for clique in tier.cliques:
                     heard.take(clique, tier.sigma)
             for tier in player.pairs:
                 for pair in tier.cliques:
                     heard.take(pair, tier.sigma, merged=True)
-        case query.Survey():
+        case Survey():
             _match(player.first, heard, bundle)
             larger = {slot.clique for slot in player.higher}
             larger |= {clique for look in player.interactions for clique in look.candidates}
             known = {*player.first.every_pair, *larger, *everywhere}
             total = player.units * player.again
             heard.take_any(total, player.sigma_again, known.__contains__, split=True)
-        case query.WorstAgain():
+        case WorstAgain():
             _match(player.first, heard, bundle)
             pairs = {*player.first.every_pair, *player.candidates}
             number = player.picks * player.again if player.candidates else 0
             heard.take_any(
                 number, player.sigma, lambda clique: clique in pairs or clique in heard.workload
             )
-        case query.AdaptiveRounds():
+        case AdaptiveRounds():
             for clique in everywhere:
                 heard.take(clique, player.sigma_one)
             for drawn in bundle.drawn:
                 if drawn.purpose == player.ADAPTIVE and isinstance(drawn.event, Gaussian):
                     heard.take_any(1, drawn.event.sigma, lambda clique: clique in player.candidates)
-        case query.CriticSteps():
+        case CriticSteps():
             for clique in everywhere:
                 heard.take(clique, player.sigma)
-        case query.DegreesAndBlocks():
+        case DegreesAndBlocks():
             if player.pair_sigma is not None:
                 heard.take((2, 3), player.pair_sigma)
             heard.take((0, 1), player.class_sigma, merged=True)
-        case query.ExponentialMechanism():
+        case ExponentialMechanism():
             kind = "queries" if player.sigma is None else "cells"
             heard.ask(kind, player.rounds, player.rounds, player.sigma)
-        case query.CellPicker():
+        case CellPicker():
             heard.ask("queries", player.rounds, player.rounds)
-        case query.Recycling() | query.QueryWeights():
+        case Recycling() | QueryWeights():
             _match_weights(player, heard, bundle)
-        case query.InTurn():
+        case InTurn():
             _match(player.first, heard, bundle)
             _match(player.then, heard, bundle)
-        case query.Together():
+        case Together():
             for each in player.players:
                 _match(each, heard, bundle)
         case _:  # critics, moments and payoffs: no table comes of them
             pass
 
 
-def _match_weights(
-    player: query.Recycling | query.QueryWeights, heard: _Heard, bundle: Bundle
-) -> None:
+def _match_weights(player: Recycling | QueryWeights, heard: _Heard, bundle: Bundle) -> None:
     """Every draw is a query; a coin may have kept one more."""
     drawn = tossed = 0
     for charge in bundle.plan:

@@ -27,10 +27,12 @@ from understudy._version import __version__
 from understudy.columns.estimate import usual_cells
 from understudy.errors import InputError
 from understudy.game.forecast import Errors
-from understudy.game.methods import Design, Forecast, MaxEntMethod, Method, Theorem
+from understudy.game.methods import Design, Forecast, Method, Theorem
 from understudy.game.methods import method as named_method
+from understudy.game.methods.maxent import MaxEntMethod
+from understudy.models.families import expected_seconds
 from understudy.privacy import accounting, planning
-from understudy.privacy.budget import Budget, Exact, decimal, exact, split
+from understudy.privacy.budget import Budget, Exact, decimal, exact
 from understudy.privacy.cost import Charge, Gaussian, Plan, Zcdp
 from understudy.privacy.ledger import refined
 from understudy.privacy.questions import MOST_SYNTHETIC
@@ -100,10 +102,10 @@ class Blueprint:
         if private:
             shares["rows"] = _ROWS_SHARE
         shares["game"] = 1 - self.share * (3 if self.variations else 1) - _ROWS_SHARE * private
-        part = split(rho, shares)
+        part = planning.split(rho, shares)
         charges: list[Charge] = []
         if private:
-            charges.append(Charge(certificates.ROWS, Gaussian.within(part["rows"])))
+            charges.append(Charge(certificates.ROWS, planning.gaussian(part["rows"])))
         charges += self.method.charges(self.design, part["game"])
         charges.append(certificates.worst_charge(part["certificate"]))
         if self.variations:
@@ -198,8 +200,13 @@ class Prepared(Draft):
 
     def forecast(self, rows: int) -> Forecast:
         """What to expect for a table of about `rows` rows, whose shapes have the usual cells."""
-        usual = self.usual(rows)
-        return usual.method.forecast(usual.design, usual.game_plan, rows * self.schema.weight)
+        usual, schema = self.usual(rows), self.schema
+        found = usual.method.forecast(usual.design, usual.game_plan, rows * schema.weight)
+        if isinstance(schema, FamilySchema):
+            most, cliques = schema.tables[2].max_children, usual.design.cliques
+            more = expected_seconds(schema.layout, cliques, self.options.rows or rows, most)
+            found = replace(found, seconds=found.seconds + more)
+        return found
 
     def without_purpose(self, rows: int) -> Errors | None:
         """The expected errors, had the same ρ been spent without the purposes; None if unknown."""

@@ -125,9 +125,13 @@ class Release:
     @property
     def purposes(self) -> tuple[str, ...]:
         """What the rows were said to be for when they were planned; often nothing."""
+        return tuple(self.planned_from.get("purposes", ()))
+
+    @property
+    def planned_from(self) -> Mapping[str, Any]:
+        """The public facts that its plan followed from, as the ledger keeps them."""
         bodies = (e.body for e in self.entries if e.kind == "reserve" and e.body is not None)
-        facts = next(bodies, {}).get("facts") or {}
-        return tuple(facts.get("purposes", ()))
+        return next(bodies, {}).get("facts") or {}
 
     @property
     def number(self) -> int:
@@ -236,10 +240,8 @@ class Release:
         from understudy.releases.sample_to import sample_to
 
         subject = Subject.of(self.schema, self.model, condition(where, match))
-        many: dict[str, Any] = {"partitions": partitions, "key": key}
-        many |= {"workers": workers, "spark": spark}
-        many |= {} if progress is None else {"progress": progress}
-        return sample_to(subject, folder, rows, **many)
+        how: dict[str, Any] = {"partitions": partitions, "key": key, "workers": workers}
+        return sample_to(subject, folder, rows, spark=spark, progress=progress, **how)
 
     def answer(self, predicate: str) -> Answer:
         """The share of rows that satisfy a predicate, with a certified interval where there is one."""
@@ -315,10 +317,13 @@ class Release:
 
     @classmethod
     def load(cls, path: str | Path) -> Release:
-        """Read a bundle folder. Run `verify` on one that you did not make."""
-        from understudy.releases.bundle import load
+        """Read a bundle folder. Run `verify` on one that you did not make.
 
-        return load(Path(path))
+        Raises `BundleError` on one that is damaged or of another version.
+        """
+        from understudy.releases.bundle import Bundle
+
+        return Bundle.open(Path(path)).release
 
     @property
     def proofs(self) -> str | None:

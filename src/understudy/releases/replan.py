@@ -21,8 +21,9 @@ from typing import Any
 
 from understudy._version import __version__
 from understudy.errors import VerificationError
-from understudy.game import methods
-from understudy.game.methods import METHODS, Design, Method
+from understudy.game.methods import METHODS, Method
+from understudy.game.methods.aim import AIMMethod
+from understudy.game.methods.graph import GraphMethod
 from understudy.privacy import accounting
 from understudy.privacy.budget import exact_text
 from understudy.privacy.chain import canonical
@@ -31,9 +32,10 @@ from understudy.releases import facts as private_facts
 from understudy.releases.bundle import Bundle
 from understudy.releases.certificate import VARIATION
 from understudy.releases.plan import Blueprint, design_of
+from understudy.releases.release import Release
 from understudy.schema import Schema
 
-__all__ = ["CLOSE", "method_of", "require_plan"]
+__all__ = ["CLOSE", "blueprint", "method_of", "require_plan"]
 
 CLOSE = 1e-9
 """How far ρ and scales may be apart, relatively."""
@@ -46,19 +48,8 @@ _MOST_PAIRS, _MOST_PARTS = 2**22, 2**20
 def require_plan(bundle: Bundle) -> str:
     """Raise `VerificationError` unless the plan is the one that the stated facts make."""
     facts, schema = bundle.facts, bundle.synthetic.schema
-    if "rho" not in facts or "certificate_share" not in facts:
-        raise VerificationError(
-            f"its plan cannot be made again: understudy {facts['understudy']}, an older version, made "
-            f"the release and did not write down what the plan followed from; verify it with that "
-            f"version"
-        )
-    share = exact_text(facts["certificate_share"])
-    if not 0 < share <= Fraction(1, 2):
-        raise VerificationError(f"certificate_share = {facts['certificate_share']} is out of range")
-    method = method_of(bundle.manifest["method"])
-    design = design_again(bundle)
-    _require_bearable(method, design, bundle)
-    own = Blueprint(method, design, share, VARIATION in bundle.plan)
+    own = blueprint(bundle.synthetic)
+    _require_bearable(own, bundle)
     try:
         rho = Fraction(facts["rho"])
         if "declared" in facts:
@@ -70,7 +61,7 @@ def require_plan(bundle: Bundle) -> str:
             _require_same(own.plan(rho), bundle.reserved)
         for charge in bundle.plan:
             if isinstance(charge.event, Zcdp):
-                _require_allowed(charge.purpose, method, design, bundle)
+                _require_allowed(charge.purpose, own, bundle)
     except VerificationError as error:
         if facts["understudy"] == __version__:
             raise
@@ -79,7 +70,28 @@ def require_plan(bundle: Bundle) -> str:
             f"may plan otherwise: verify it with that version)"
         ) from None
     number = len(bundle.plan.charges)
-    return f"recomputed: its {number} kinds of charges are those that {method.name} plans"
+    return f"recomputed: its {number} kinds of charges are those that {own.method.name} plans"
+
+
+def blueprint(release: Release) -> Blueprint:
+    """What the plan of a release followed from.
+
+    Raises:
+        VerificationError: An older version made it and did not write that down, or its method is not
+            known.
+    """
+    facts = release.planned_from
+    if "rho" not in facts or "certificate_share" not in facts:
+        raise VerificationError(
+            f"its plan cannot be made again: understudy {facts.get('understudy')}, an older version, "
+            f"made the release and did not write down what the plan followed from; verify it with "
+            f"that version"
+        )
+    share = exact_text(facts["certificate_share"])
+    if not 0 < share <= Fraction(1, 2):
+        raise VerificationError(f"certificate_share = {facts['certificate_share']} is out of range")
+    design = design_of(release.schema, release.workload, release.relation, release.rows_public)
+    return Blueprint(method_of(release.method), design, share, VARIATION in release.plan)
 
 
 def method_of(described: Mapping[str, Any]) -> Method:
@@ -89,7 +101,7 @@ def method_of(described: Mapping[str, Any]) -> Method:
     name = described["name"]
     if name == "graph":
         sizes = tuple(parameters.pop("sizes", ()))
-        made: Method = methods.GraphMethod(sizes, **parameters)
+        made: Method = GraphMethod(sizes, **parameters)
     elif name in METHODS:
         for option, value in parameters.items():
             if type(value) is int and abs(value) > _LARGEST_PARAMETER:
@@ -107,9 +119,9 @@ def method_of(described: Mapping[str, Any]) -> Method:
     return made
 
 
-def _require_bearable(method: Method, design: Design, bundle: Bundle) -> None:
+def _require_bearable(own: Blueprint, bundle: Bundle) -> None:
     """Refuse parameters with which planning would take long or much memory, before it does."""
-    asked = bundle.manifest["method"]
+    method, asked = own.method, bundle.manifest["method"]
     by_round = method.name in ("dualquery", "dqrs") or asked.get("oracle") == "weights"
     if by_round and (asked["rounds"] or 0) > len(bundle.plan.charges) + 1:
         raise VerificationError(
@@ -117,19 +129,13 @@ def _require_bearable(method: Method, design: Design, bundle: Bundle) -> None:
         )
     order = {"hdmm": 64, "aim": 64, "querygan": max(2, asked.get("degree", 2))}.get(method.name, 2)
     parts, most = 0, _MOST_PAIRS if order == 2 else _MOST_PARTS
-    for clique in design.cliques:
+    for clique in own.design.cliques:
         parts += sum(math.comb(len(clique), k) for k in range(1, min(order, len(clique)) + 1))
         if parts > most:
             raise VerificationError(
                 f"method = {method.name}: the workload's marginals have more than {most:,} "
                 f"parts, too many to plan for"
             )
-
-
-def design_again(bundle: Bundle) -> Design:
-    """What the method knew of the problem."""
-    made = bundle.synthetic
-    return design_of(made.schema, made.workload, bundle.relation, made.rows_public)
 
 
 def _filled(bundle: Bundle) -> Mapping[str, Any]:
@@ -185,9 +191,10 @@ def _equal(one: Any, other: Any) -> bool:
     return type(one) is type(other) and one == other
 
 
-def _require_allowed(purpose: str, method: Method, design: Design, bundle: Bundle) -> None:
+def _require_allowed(purpose: str, own: Blueprint, bundle: Bundle) -> None:
     """What was charged against a zCDP filter is what the method charges there."""
-    if not isinstance(method, methods.AIMMethod):
+    method, design = own.method, own.design
+    if not isinstance(method, AIMMethod):
         raise VerificationError(f"{purpose!r} is a zCDP filter, and {method.name} has none")
     events = [drawn.event for drawn in bundle.drawn if drawn.purpose == purpose]
     query, _ = method.players(design, bundle.plan)

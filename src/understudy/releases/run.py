@@ -334,8 +334,7 @@ def _forecast(
     before = prepared.method.errors(design, prepared.plan, rows)
     if before is None:
         return None
-    answers = (answer for answers in played.answers for answer in answers)
-    model = played.model
+    model, answers = played.model, [answer for each in played.answers for answer in each]
     if isinstance(model, Weighted):
         model = model.thinned(_LOOKED_UP // len(design.cliques))
     after = shown(before, design.weights, model, design.shape, answers)

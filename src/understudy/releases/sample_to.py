@@ -17,11 +17,9 @@ import hashlib
 import io
 import json
 import os
-import queue
 import secrets
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -51,13 +49,8 @@ PART_ROWS = 5_000_000
 _HIDDEN = "_understudy"  # readers of Parquet folders leave out what begins so
 _JOB = "job.json"
 _MOST_PARTS = 100_000
-
 Written = Callable[[int], object]
 """Is told how many more rows have been written."""
-
-
-def _nobody(rows: int) -> None:
-    pass
 
 
 @dataclass(frozen=True)
@@ -100,9 +93,10 @@ def sample_to(
     key: int | None = None,
     workers: int | None = None,
     spark: Any = None,
-    progress: Written = _nobody,
+    progress: Written | None = None,
 ) -> Path:
     """Write `rows` fresh synthetic rows into a folder of Parquet files; see `Release.sample_to`."""
+    progress = progress or (lambda _: None)
     rows = _whole("rows", rows, 0, None)
     parts = max(1, -(-rows // PART_ROWS)) if partitions is None else partitions
     parts = _whole("partitions", parts, 1, _MOST_PARTS)
@@ -170,9 +164,7 @@ def _begin(folder: Path, job: Job, files: Mapping[str, bytes], *, keyed: bool) -
 
 def _resumed(folder: Path, job: Job, *, keyed: bool) -> Job:
     try:
-        stated = json.loads((folder / _HIDDEN / _JOB).read_bytes())
-        finished = bool(stated.pop("finished"))
-        before = Job(**stated)
+        before, finished = _stated(folder)
     except (ValueError, KeyError, TypeError):
         raise InputError(f"{str(folder)!r} is damaged; choose another folder") from None
     if finished:
@@ -195,6 +187,13 @@ def _resumed(folder: Path, job: Job, *, keyed: bool) -> Job:
                 "folder"
             )
     return before
+
+
+def _stated(folder: Path) -> tuple[Job, bool]:
+    """The job of a folder, and whether it is finished."""
+    stated = json.loads((folder / _HIDDEN / _JOB).read_bytes())
+    finished = bool(stated.pop("finished"))
+    return Job(**stated), finished
 
 
 def _write_job(folder: Path, job: Job, *, finished: bool) -> None:
@@ -244,77 +243,48 @@ def _subject(job: Job, files: Mapping[str, bytes]) -> Subject:
 
 
 def _in_processes(folder: Path, todo: list[int], workers: int, progress: Written) -> None:
-    """Interpreters of their own, each asked for one part after the other.
+    """Interpreters of their own, each with its share of the parts; all of them say into one pipe.
 
     Not `multiprocessing`: that would run a script without a main guard again in every worker.
     """
-    parts: queue.SimpleQueue[int] = queue.SimpleQueue()
-    for part in todo:
-        parts.put(part)
-    told: queue.SimpleQueue[int | str | None] = queue.SimpleQueue()
+    told, say = os.pipe()
+    started: list[subprocess.Popen[str]] = []
     command = [sys.executable, "-m", "understudy.releases.sample_to", str(folder)]
-    started = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for _ in range(workers)
-    ]
-
-    def serve(process: subprocess.Popen[str]) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
+    with open(told, encoding="utf-8") as lines:
         try:
-            while not parts.empty():
-                process.stdin.write(f"{parts.get_nowait()}\n")
-                process.stdin.flush()
-                while (line := process.stdout.readline().strip()) != "done":
-                    if not line:
-                        raise BrokenPipeError
-                    told.put(int(line) if line.isdecimal() else line)
-        except queue.Empty:
-            pass  # another worker has taken the last one
-        except (OSError, ValueError):
-            told.put("a process died")
-        told.put(None)
-
-    threads = [threading.Thread(target=serve, args=(each,), daemon=True) for each in started]
-    try:
-        for thread in threads:
-            thread.start()
-        running = workers
-        while running:
-            said = told.get()
-            if said is None:
-                running -= 1
-            elif isinstance(said, int):
-                progress(said)
-            else:
-                raise _failed(folder, OSError(said))
-    finally:
-        for process in started:
-            process.terminate()
-        for process, thread in zip(started, threads, strict=True):
-            process.wait()
-            thread.join()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    with contextlib.suppress(OSError):
-                        pipe.close()
+            with open(say, "w", encoding="utf-8") as said:
+                for at in range(workers):
+                    worker = subprocess.Popen(
+                        command, stdin=subprocess.PIPE, stdout=said, text=True
+                    )
+                    started.append(worker)
+                    assert worker.stdin is not None
+                    with contextlib.suppress(BrokenPipeError), worker.stdin as parts:
+                        parts.writelines(f"{part}\n" for part in todo[at::workers])
+            for line in lines:
+                if not line.strip().isdecimal():
+                    raise OSError(line.strip())
+                progress(int(line))
+            if any(worker.wait() for worker in started):
+                raise OSError("a process died")
+        finally:
+            for worker in started:
+                worker.terminate()
+            for worker in started:
+                worker.wait()
 
 
 def work(folder: Path) -> int:
     """A worker: numbers of parts come in on stdin, numbers of rows written go out on stdout."""
-    hidden = folder / _HIDDEN
-    files = {name: (hidden / name).read_bytes() for name in _FILES}
-    stated = json.loads((hidden / _JOB).read_bytes())
-    stated.pop("finished")
-    job = Job(**stated)
+    job, _ = _stated(folder)
+    files = {name: (folder / _HIDDEN / name).read_bytes() for name in _FILES}
     subject = _subject(job, files)
-    for line in sys.stdin:
+    for part in list(sys.stdin):
         try:
-            _write(folder, job, int(line), subject, _say)
+            _write(folder, job, int(part), subject, _say)
         except OSError as error:
             _say(error.strerror or "the disk failed")
             return 1
-        _say("done")
     return 0
 
 

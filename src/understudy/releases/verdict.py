@@ -18,12 +18,11 @@ from understudy.errors import VerificationError
 from understudy.game.forecast import Errors
 from understudy.game.methods import Design
 from understudy.privacy import planning
-from understudy.privacy.budget import Budget, decimal, exact_text
+from understudy.privacy.budget import Budget, decimal
 from understudy.releases.agreement import contradicted
-from understudy.releases.certificate import VARIATION
-from understudy.releases.plan import Blueprint, Prepared, design_of
+from understudy.releases.plan import Blueprint, Prepared
 from understudy.releases.release import Release
-from understudy.releases.replan import method_of
+from understudy.releases.replan import blueprint
 from understudy.units import group, things
 from understudy.wording import percent, points
 
@@ -46,7 +45,7 @@ class Level(StrEnum):
     """How much a release is worth to somebody who analyses it."""
 
     GOOD = "Useful for most analyses of its tables"
-    DOUBTFUL = "Use with care: its rows contradict what was measured"
+    DOUBTFUL = "Use with care: its rows contradict a table that was measured"
     LIMITED = "Useful for large groups only"
     POOR = "Not useful for analysis: its errors are too large"
 
@@ -95,13 +94,13 @@ def judge(figures: _Figures, advice: str = "") -> Verdict:
         good = "trying out code on rows of the right form"
         bad = "any number that matters"
     elif least <= rows / 2:
-        good = f"shares of {tables}, for groups of {_about(least)} {things} or more (accurate to ±10 %)"
+        good = f"cells of {tables} that hold {_about(least)} {things} or more (accurate to ±10 %)"
         bad = few
     else:
-        good = f"shares of {tables} that are far above {percent(bound)}"
+        good = f"cells of {tables} with shares far above {percent(bound)}"
         bad = few
     if figures.doubtful:
-        bad = f"{figures.doubtful} (its rows contradict what was measured); {bad}"
+        bad = f"{figures.doubtful} together (its rows contradict what was measured); {bad}"
     return Verdict(level, good, bad, advice)
 
 
@@ -123,7 +122,10 @@ def foreseen(prepared: Prepared, rows: int, errors: Errors | None) -> Verdict | 
     """The verdict before a release, for about `rows` rows; None where nothing can be forecast."""
     if errors is None:
         return None
-    now = _expected(errors, prepared.margin(rows), prepared)
+    widest = max(map(len, prepared.design.cliques))
+    bound, counted = min(1.0, errors.worst + prepared.margin(rows)), things(prepared.schema.unit)
+    number = errors.rows // prepared.design.weight
+    now = _Figures(number, errors.mean, bound, widest, errors.noise, things=counted)
     own = prepared.usual(rows).blueprint
     advice = _advice(own, prepared.budget, group(prepared.schema.unit), now)
     return judge(now, advice)
@@ -138,32 +140,13 @@ def verdict(release: Release) -> Verdict:
     doubtful = contradicted(release.diagnostics) or ""
     bound, counted = release.certificate.bound, things(release.schema.unit)
     now = _Figures(rows, mean, bound, widest, noise, doubtful, counted)
-    own = None if errors is None else _blueprint(release)
-    if own is None:
+    if errors is None:
+        return judge(now)
+    try:
+        own = blueprint(release)
+    except VerificationError:  # an older release, or a method of the caller's own
         return judge(now)
     return judge(now, _advice(own, release.budget, group(release.schema.unit), now))
-
-
-def _blueprint(release: Release) -> Blueprint | None:
-    """What the plan of a release followed from; None where an older one does not say."""
-    bodies = (entry.body for entry in release.entries if entry.kind == "reserve" and entry.body)
-    stated = next(bodies, {}).get("facts", {}).get("certificate_share")
-    if stated is None:
-        return None
-    design = design_of(release.schema, release.workload, release.relation, release.rows_public)
-    share = exact_text(stated)
-    try:
-        method = method_of(release.method)
-    except VerificationError:  # a method of the caller's own
-        return None
-    return Blueprint(method, design, share, VARIATION in release.plan)
-
-
-def _expected(errors: Errors, margin: float, prepared: Prepared) -> _Figures:
-    widest = max(map(len, prepared.design.cliques))
-    rows = errors.rows // prepared.design.weight
-    bound, counted = min(1.0, errors.worst + margin), things(prepared.schema.unit)
-    return _Figures(rows, errors.mean, bound, widest, errors.noise, things=counted)
 
 
 def _advice(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> str:
@@ -177,7 +160,7 @@ def _advice(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> str:
     better = list(_alternatives(own, budget, unit, now))
     if not better:
         return f"{told}. It needs more {now.things}: no ε up to {_EPSILONS[-1]} would change that much."
-    return f"{told}; {'; '.join(better)}."
+    return f"{told}; {'; '.join(better)}; a purpose makes the tables that it needs more accurate."
 
 
 def _alternatives(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> Iterator[str]:
@@ -196,7 +179,7 @@ def _alternatives(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> I
             yield f"ε = {decimal(epsilon)} would make that about {told}"
             break
     if unit > 1 and own.design.weight == 1 and (told := then(own, budget, 1)) is not None:
-        yield f"max_rows = 1 instead of {unit} would make it about {told}, were as many rows left"
+        yield f"max_rows = 1 instead of {unit} would make it about {told} (if as many rows were left)"
     fewer = _half(own.design)
     if fewer is not None and (told := then(replace(own, design=fewer), budget)) is not None:
         width, half = len(own.design.shape), len(fewer.shape)

@@ -12,9 +12,9 @@ import hashlib
 import json
 import math
 import os
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.chain import canonical, check_chain
 from understudy.privacy.cost import (
     Discovery,
+    Event,
     Gaussian,
     Laplace,
     Plan,
@@ -56,7 +57,7 @@ from understudy.releases.families import FamilyRelease, made_families
 from understudy.releases.form import require_file
 from understudy.releases.paid import require_paid
 from understudy.releases.release import Release, drawn_rows, promise_words
-from understudy.releases.replan import require_plan
+from understudy.releases.replan import CLOSE, require_plan
 from understudy.releases.static_html import NAME as REPORT
 from understudy.releases.static_html import require_static
 from understudy.units import OPEN, group
@@ -69,7 +70,6 @@ __all__ = ["Check", "Verification", "verify"]
 _LONGEST_DETAIL = 2000
 # Released numbers below these never occur: noise this far out has a probability below 1e-10.
 _LAPLACE_REACH, _GAUSSIAN_REACH = 24, 8
-_CLOSE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,50 +207,40 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _charges(bundle: Bundle) -> str:
-    later, plan = bundle.own[1:], bundle.plan
-    drawings = {each.seq: each.event for each in bundle.drawn}
-    if not later or later[-1].kind != "settle" or later[-1].body is None:
+    *later, last = bundle.own
+    if last.kind != "settle" or last.body is None:
         raise _Refused("the release was not settled")
-    if later[-1].body["outcome"] != "finished":
-        raise _Refused(f"the release was settled as {later[-1].body['outcome']!r}")
+    if last.body["outcome"] != "finished":
+        raise _Refused(f"the release was settled as {last.body['outcome']!r}")
     _require_order(bundle)
-    drawn: dict[str, int] = {}
-    allowed: dict[str, Fraction] = {}
-    once: set[int] = set()  # charges that may be drawn again
-    for entry in later[:-1]:
-        if entry.kind == "refine":
-            continue
-        if entry.kind == "redraw" and entry.body is not None:
-            if entry.body["charge"] not in once:
+    again = None  # the charge that may be drawn once more
+    for entry in later[1:]:
+        if entry.kind == "charge":
+            again = entry.seq
+        elif entry.kind == "redraw" and entry.body is not None:
+            if entry.body["charge"] != again:
                 raise _Refused(f"entry {entry.seq} draws again without a charge, or twice")
-            once.remove(entry.body["charge"])
-            continue
-        once = {entry.seq}
-        if entry.kind != "charge" or entry.body is None:
+            again = None
+        elif entry.kind != "refine":
             raise _Refused(f"entry {entry.seq} of kind {entry.kind!r} stands among the charges")
-        purpose = entry.body["purpose"]
-        slot = plan[purpose]
-        event = drawings[entry.seq]
-        if not isinstance(slot.event, Zcdp) and not _same(event.to_json(), slot.event.to_json()):
-            raise _Refused(f"entry {entry.seq}: the charge for {purpose!r} is not the planned one")
-        drawn[purpose] = drawn.get(purpose, 0) + 1
-        if isinstance(slot.event, Zcdp):
-            allowed[purpose] = allowed.get(purpose, Fraction(0)) + accounting.rho(event)
-            if allowed[purpose] > accounting.rho(slot.event) * slot.times:
-                raise _Refused(
-                    f"entry {entry.seq}: {purpose!r} drew more than its zCDP filter allows"
-                )
-        elif drawn[purpose] > slot.times:
-            raise _Refused(f"{purpose!r} was drawn more often than planned")
-    if set(drawn) != {charge.purpose for charge in plan}:
-        missing = {charge.purpose for charge in plan} - set(drawn)
-        raise _Refused(f"no charge was made for {', '.join(sorted(missing))}")
-    for slot in plan:
-        if not isinstance(slot.event, Zcdp) and drawn[slot.purpose] != slot.times:
+    made: dict[str, list[Event]] = defaultdict(list)
+    for drawn in bundle.drawn:
+        made[drawn.purpose].append(drawn.event)
+        slot = bundle.plan[drawn.purpose].event
+        if not isinstance(slot, Zcdp) and not _same(drawn.event.to_json(), slot.to_json()):
             raise _Refused(
-                f"{slot.purpose!r} has {drawn[slot.purpose]} charges, its plan has {slot.times}"
+                f"entry {drawn.seq}: the charge for {drawn.purpose!r} is not the planned one"
             )
-    return f"{sum(drawn.values())} draws, each as planned"
+    for slot in bundle.plan:
+        events = made[slot.purpose]
+        if not events:
+            raise _Refused(f"no charge was made for {slot.purpose}")
+        if isinstance(slot.event, Zcdp):
+            if accounting.total_rho(events) > accounting.rho(slot.event):
+                raise _Refused(f"{slot.purpose!r} drew more than its zCDP filter allows")
+        elif len(events) != slot.times:
+            raise _Refused(f"{slot.purpose!r} has {len(events)} charges, its plan has {slot.times}")
+    return f"{len(bundle.drawn)} draws, each as planned"
 
 
 def _require_order(bundle: Bundle) -> None:
@@ -297,14 +287,11 @@ def _privacy(bundle: Bundle) -> str:
         if not _same(reserve["facts"][name], manifest[name]):
             raise _Refused(f"the stated {name} is not the one in the ledger")
     for charge in bundle.plan:
-        match charge.event:
-            case Discovery(sides=sides) | SampledGaussian(sides=sides) | SampledGroups(sides=sides):
-                covered = sides >= relation.multiplicity
-            case _:
-                covered = True
-        if not covered:
+        event = charge.event
+        two_sided = isinstance(event, Discovery | SampledGaussian | SampledGroups)
+        if two_sided and event.sides < relation.multiplicity:
             raise _Refused(f"{charge.purpose!r} counts one side of a replacement")
-        if isinstance(charge.event, Discovery) and charge.event.values < group(unit):
+        if isinstance(event, Discovery) and event.values < group(unit):
             raise _Refused(f"{charge.purpose!r} counts fewer values than a unit may hold")
     spent = accounting.epsilon(bundle.reserved, budget.delta, group(unit))
     if spent.epsilon > budget.epsilon:
@@ -353,7 +340,7 @@ def _close(one: Certificate, other: Certificate) -> bool:
     """Equal bounds, to a relative 1e-9: others add in another order."""
     pairs = [(one.bound, other.bound), (one.population or 0.0, other.population or 0.0)]
     pairs += zip(one.variations or (), other.variations or (), strict=True)
-    return all(math.isclose(*pair, rel_tol=_CLOSE) for pair in pairs)
+    return all(math.isclose(*pair, rel_tol=CLOSE) for pair in pairs)
 
 
 def _require_possible(plan: Plan, stated: Certificate) -> None:

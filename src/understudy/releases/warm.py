@@ -19,7 +19,6 @@ from understudy.releases.options import Options
 from understudy.schema import Schema
 from understudy.source import read, read_table
 from understudy.source.base import check_header
-from understudy.source.duckdb import DuckDBSource
 from understudy.source.files import FileSource, find
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ def _require_other(public: Any, private: Any) -> None:
 def _files(table: Any) -> frozenset[Path]:
     """The files that a table is read from, links followed; none where it lies elsewhere."""
     if not isinstance(table, (str, os.PathLike)):
-        paths = table.paths if isinstance(table, FileSource | DuckDBSource) else ()
+        paths = table.paths if isinstance(table, FileSource) else ()
         return frozenset(path.resolve() for path in paths)
     try:
         return frozenset(path.resolve() for path in find(Path(table)).paths)

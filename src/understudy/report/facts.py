@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique
 from understudy.releases import Release
-from understudy.schema import Modelled
+from understudy.schema import Category, Modelled
 
 __all__ = ["BAND", "Column", "Pair", "Reliable", "cell_sizes", "columns", "pairs", "sigmas"]
 
@@ -118,6 +118,8 @@ def _column(
     counts = np.bincount(codes.astype(np.int64), minlength=column.size).astype(np.float64)
     shares = counts / max(counts.sum(), 1.0)
     labels = column.labels()
+    if isinstance(column, Category) and column.other not in (None, "OTHER"):
+        labels[len(column.values)] += " (OTHER)"
     groups = _groups(column, shares, bars)
     noisy = band = None
     if measured is not None and measured[0].size == column.size:

@@ -42,7 +42,7 @@ from understudy.report.estimated import dependent, estimates
 from understudy.report.facts import Column, Pair, cell_sizes, columns, pairs
 from understudy.report.layout import Family, arranged, brief
 from understudy.report.training import Panel, panels
-from understudy.units import group
+from understudy.units import group, scope
 from understudy.wording import at_most, bound, nothing, number, percent, points
 
 __all__ = ["NAME", "About", "fill", "read_audit", "render", "save", "write"]
@@ -102,6 +102,7 @@ def render(
         title=about.title,
         owner=about.owner,
         verdict=verdict(release),
+        scope=scope(release.schema.unit),
         columns=every[:_MOST_COLUMNS],
         layout=arranged(every[:_MOST_COLUMNS]),
         more_columns=len(every[_MOST_COLUMNS:]),
@@ -128,8 +129,12 @@ def render(
     )
 
 
-def save(release: Release, folder: str | Path, *, about: About | None = None) -> Path:
+def save(
+    release: Release, folder: str | Path, *, about: About | None = None, name: str | None = None
+) -> Path:
     """Save a release with its report, under the title and owner of `about`.
+
+    name  what its readers will call the folder; by default as it is called here
 
     The rows are paid for and the page can be made again: where it cannot be made, the release is
     saved without one.
@@ -137,7 +142,7 @@ def save(release: Release, folder: str | Path, *, about: About | None = None) ->
     folder = Path(folder)
     try:
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        page = render(release, name=folder.resolve().name, created=now, about=about)
+        page = render(release, name=name or folder.resolve().name, created=now, about=about)
         require_static(page.encode())
         if len(page.encode()) > LARGEST[NAME]:
             page = None

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from understudy.errors import InputError
-from understudy.figures import COLOURS, STYLE, plain, require_matplotlib, save
+from understudy.errors import InputError, require_extra
+from understudy.figures import COLOURS, STYLE, plain, save
 from understudy.privacy import accounting
 from understudy.privacy.cost import Charge, Plan, SampledGroups
 from understudy.releases.release import Release
@@ -123,7 +123,7 @@ def draw(release: Release, folder: str | Path) -> list[Path]:
     Raises:
         InputError: The release was not made by training on gradients, or matplotlib is missing.
     """
-    require_matplotlib()
+    require_extra("drawing", "figures")
     shown = panels(release)
     if not shown:
         raise _untrained(release)

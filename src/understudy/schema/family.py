@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from understudy._types import Clique
 from understudy.columns import Category, Column, Identifier, Integer, Modelled
 from understudy.columns.base import are_texts, is_whole, near, require_known
-from understudy.columns.derived import Derived
+from understudy.constraints.deriving import Derived
 from understudy.constraints.order import Order
 from understudy.constraints.rule import Rule
 from understudy.constraints.rules import Rules
@@ -55,8 +55,9 @@ __all__ = ["SIBLINGS", "Family", "FamilySchema", "Layout", "weight_of"]
 
 SIBLINGS = ("same", "all", "none", "pairs")
 _MOST_SIZES = 1_000
-_SIBLINGS_WEIGH = 3.0
-"""A pair of siblings, where another pair is one; chosen on generated families (docs/families.md)."""
+_SIBLINGS_WEIGH, _BEFORE_WEIGHS = 3.0, 8.0
+"""A pair of columns of siblings, and a column with itself before, where another pair is one; chosen
+on generated families (docs/families.md)."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,12 @@ class Family:
             raise SchemaError(
                 f"table {self.child!r}: max_children = {self.max_children!r} must be a whole number "
                 f"from 1 to {most:,}: so many children of one {self.parent!r} count, and {why}"
+            )
+        if self.max_children == self.min_children:
+            raise SchemaError(
+                f"table {self.child!r}: max_children = 1 with min_children = 1 says that every row of "
+                f"{self.parent!r} has exactly one of {self.child!r}: join them and release one table, "
+                "or declare min_children = 0, or more than one child"
             )
         if self.siblings not in SIBLINGS:
             raise SchemaError(
@@ -337,11 +344,14 @@ class FamilySchema(Schema):
         """All pairs of parent, number of children and child, and the declared pairs of siblings.
 
         Siblings weigh more: only some families have any, and no other table says what they share.
+        With an order, a column and itself before weigh most: they are seldom far apart.
         """
         parents, children, family = self.tables
         layout, names = self.layout, [column.name for column in self.modelled]
         named = _naming(parents, children, family).siblings(self.rules)
         siblings = {i for i in layout.sibling if i is not None}
+        weights = dict.fromkeys(siblings, _SIBLINGS_WEIGH)
+        same = {*zip(layout.child, layout.sibling, strict=True)} if layout.ordered else set()
         free = [i for i in range(len(names)) if i not in siblings]
         wanted = list(itertools.combinations(free, 2))
         for one, other in _sibling_pairs(children, family, named):
@@ -352,7 +362,7 @@ class FamilySchema(Schema):
         return [
             {
                 "columns": [names[i] for i in sorted(pair)],
-                "weight": _SIBLINGS_WEIGH if siblings & set(pair) else 1.0,
+                "weight": _BEFORE_WEIGHS if pair in same else weights.get(max(pair), 1.0),
             }
             for pair in dict.fromkeys(wanted)
         ]

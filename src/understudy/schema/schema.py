@@ -26,12 +26,11 @@ from understudy.columns import (
     UndeclaredShape,
 )
 from understudy.columns.arrow import array_of, pc, same_stored, type_name, valid_of
-from understudy.columns.base import Domain, are_texts, is_whole, near
+from understudy.columns.base import are_texts, is_whole, near, some
 from understudy.columns.binned import Binned
-from understudy.columns.derived import Derived
 from understudy.columns.reading import distinct_texts, flat, null_texts, shown
 from understudy.constraints.cuts import compared
-from understudy.constraints.deriving import derived_columns, targets
+from understudy.constraints.deriving import Derived, Domain, derived_columns, targets
 from understudy.constraints.geography import Geography, Places
 from understudy.constraints.rule import Condition, Dependency, Rule
 from understudy.constraints.rules import Rules
@@ -42,7 +41,6 @@ from understudy.units import EQUAL, OPEN, ROW, Unit
 
 __all__ = ["Schema", "nulls_by_column"]
 
-_SHOWN = 12
 _LISTED = 60
 
 
@@ -336,7 +334,15 @@ class Schema(Domain):
         Never fails on a value and never tells about one (see `Modelled`); a header that lacks a
         column, or has it twice, is a SchemaError, since headers are public.
         """
-        return self._encoded(batch, self.null_values)
+        names = batch.schema.names
+        for column in self.modelled:
+            if (count := names.count(column.name)) != 1:
+                raise SchemaError(
+                    f"column {column.name!r} of the schema is in the table {count} times"
+                    f"{near(column.name, names) if count == 0 else ''}; "
+                    "each column must be there once: correct the schema or the table's header"
+                )
+        return [c.encode(batch.column(c.name), self.null_values) for c in self.modelled]
 
     def units(self, batch: pa.RecordBatch | pa.Table) -> pa.Array:
         """The unit of every row as text without blanks around, null where it has none.
@@ -388,7 +394,9 @@ class Schema(Domain):
         for places in self._places:
             y, x = places.latitude.name, places.longitude.name
             arrays[y], arrays[x] = places.decode(by_name.pop(y), by_name.pop(x), rng)
-        arrays |= self._decoded(by_name, rng)
+        for column in self.modelled:
+            if column.name in by_name:
+                arrays[column.name] = column.decode(by_name[column.name], rng)
         if self.rules:
             arrays |= self._rules.mended(arrays, by_name, rng)
         for name, derived in self.derived.items():
@@ -407,7 +415,7 @@ class Schema(Domain):
         """
         names, expected = table.schema.names, self.arrow_schema.names
         if names != expected:
-            return [f"the columns are {_some(names)} and must be {_some(expected)}, in this order"]
+            return [f"the columns are {some(names)} and must be {some(expected)}, in this order"]
         found: list[str] = []
         for column, array in zip(self.written, table.columns, strict=True):
             if not same_stored(column.arrow_type, array.type):
@@ -501,21 +509,21 @@ class Schema(Domain):
         if self.unit_word == OPEN:
             raise UnconfirmedError(self._unanswered())
         if blank := [column for column in self.columns if isinstance(column, Incomplete)]:
-            listed = _some([f"{c.name!r} ({', '.join(c.missing)})" for c in blank])
+            listed = some([f"{c.name!r} ({', '.join(c.missing)})" for c in blank])
             raise SchemaError(
                 f"the schema lacks facts: {listed}; fill them in and delete the `missing` lines, "
                 "or run `understudy schema draft` on the table"
             )
         if self.marked:
             named = {n: n if n == "[understudy]" else repr(n) for n in self.marked}
-            listed = _some([f"{named[n]} ({', '.join(m)})" for n, m in self.marked.items()], 3)
+            listed = some([f"{named[n]} ({', '.join(m)})" for n, m in self.marked.items()], 3)
             raise UnconfirmedError(
                 f"the schema holds facts that were read from private rows: {listed}; check each, "
                 "replace what is not public, and delete the `read_from_rows` lines"
             )
         if read := [repr(rule.says) for rule in self.rules if rule.read_from_rows]:
             raise UnconfirmedError(
-                f"the schema holds rules that were read from private rows: {_some(read)}; keep those "
+                f"the schema holds rules that were read from private rows: {some(read)}; keep those "
                 "that are public knowledge (understudy schema rules --confirm) and drop the others "
                 "(understudy schema rules --drop)"
             )
@@ -525,7 +533,7 @@ class Schema(Domain):
     def _unanswered(self) -> str:
         names = [repr(column.name) for column in self.columns if isinstance(column, Identifier)]
         several = (
-            f"{_some(names)} may name people or things with several rows" if names else "say it"
+            f"{some(names)} may name people or things with several rows" if names else "say it"
         )
         return (
             f'it is not said who is protected (unit = "{OPEN}"): {several}. Answer with `understudy '
@@ -703,8 +711,3 @@ def _column_of(text: str, names: Sequence[str]) -> str | None:
 
 def _twice(names: Iterable[str]) -> str | None:
     return next((name for name, count in Counter(names).items() if count > 1), None)
-
-
-def _some(items: Sequence[str], most: int = _SHOWN) -> str:
-    shown = ", ".join(items[:most])
-    return shown if len(items) <= most else f"{shown} and {len(items) - most} more"

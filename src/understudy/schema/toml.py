@@ -15,6 +15,7 @@ from typing import Any
 from understudy.columns import (
     KINDS,
     MOST_SINGLES,
+    Category,
     Column,
     Incomplete,
     UndeclaredBins,
@@ -24,7 +25,7 @@ from understudy.columns import (
 from understudy.columns.base import are_texts, is_whole, near, require_known
 from understudy.columns.binned import Binned
 from understudy.columns.shape import Shape
-from understudy.columns.unmodelled import DISCOVER, SHAPE
+from understudy.columns.unmodelled import DISCOVER, SHAPE, UndeclaredOrdered
 from understudy.errors import SchemaError
 from understudy.units import OPEN
 
@@ -148,7 +149,7 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
         said = "type is missing" if kind is None else f"unknown type {kind!r}"
         raise SchemaError(f"{where}: {said}{near(str(kind), KINDS)}; use one of {', '.join(KINDS)}")
     cls = _undeclared(kind, name, facts) or KINDS[kind]
-    keys = _keys(KINDS[kind] if cls in (UndeclaredBins, UndeclaredShape) else cls)
+    keys = _keys(KINDS[kind] if issubclass(cls, UndeclaredOrdered) else cls)
     require_known(facts, [*_FIRST, *keys, "missing"], where)
     missing = facts.pop("missing", [])
     if not are_texts(missing):
@@ -159,24 +160,19 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     if isinstance(marks, list):
         require_known(marks, ["type", *keys], f"{where}: read_from_rows")
     facts = {k: tuple(v) if isinstance(v, list) else v for k, v in facts.items()}
+    known: Facts = {}
     if cls is UndeclaredBins:
-        return _undeclared_bins(name, kind, facts, where)
-    if still:
-        own, common = _parted(facts)
-        return Incomplete(name, wanted=kind, missing=still, facts=own, **common)
-    if cls is UndeclaredShape:
+        known = _bins(facts.pop("bins"), where)
+    elif still:
+        cls, known = Incomplete, {"missing": still}
+    elif cls is UndeclaredShape:
         facts.pop("bins", None)
-        own, common = _parted(facts)
-        return UndeclaredShape(name, wanted=kind, facts=own, **common)
-    required = [
-        field.name
-        for field in dataclasses.fields(cls)
-        if field.name not in ("name", *facts)
-        and field.default is dataclasses.MISSING
-        and field.default_factory is dataclasses.MISSING
-    ]
-    if required:
-        raise SchemaError(f"{where}: {required[0]} is missing; a {kind} column needs it")
+    if issubclass(cls, Incomplete | UndeclaredOrdered):
+        shared = {field.name for field in dataclasses.fields(Column)}
+        common = {key: facts.pop(key) for key in shared.intersection(facts)}
+        return cls(name, wanted=kind, facts=facts, **known, **common)
+    if cls is Category and "values" not in facts:
+        raise SchemaError(f"{where}: values is missing; a category column needs it")
     return cls(name, **facts)
 
 
@@ -215,20 +211,11 @@ def _keys(cls: type[Column]) -> list[str]:
     return [field.name for field in dataclasses.fields(cls) if field.name != "name"]
 
 
-def _undeclared_bins(name: str, kind: str, facts: dict[str, Any], where: str) -> UndeclaredBins:
-    bins = facts.pop("bins")
+def _bins(bins: Facts, where: str) -> Facts:
     require_known(bins, ["quantiles"], f"{where}: bins")
     if "quantiles" not in bins:
         raise SchemaError(f"{where}: bins = {bins!r} must say how many, bins = {{quantiles = 16}}")
-    own, common = _parted(facts)
-    return UndeclaredBins(name, wanted=kind, facts=own, quantiles=bins["quantiles"], **common)
-
-
-def _parted(facts: Facts) -> tuple[Facts, Facts]:
-    """What a type of column has of its own, and what every column has."""
-    shared = {field.name for field in dataclasses.fields(Column)}
-    own = {key: value for key, value in facts.items() if key not in shared}
-    return own, {key: value for key, value in facts.items() if key in shared}
+    return bins
 
 
 def write(document: Document, *, comments: bool = True) -> str:
@@ -279,7 +266,7 @@ def column_facts(column: Column) -> Facts:
         value = getattr(column, field.name)
         if field.name in ("dtype", "nullable") or value != field.default:
             own[field.name] = value
-    if isinstance(column, Incomplete | UndeclaredBins | UndeclaredShape):
+    if isinstance(column, Incomplete | UndeclaredOrdered):
         facts["type"] = own.pop("wanted")
         own |= own.pop("facts", {})
         if isinstance(column, UndeclaredBins):

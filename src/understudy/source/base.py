@@ -37,7 +37,6 @@ __all__ = [
     "BATCH_ROWS",
     "Bindable",
     "EncodedCounts",
-    "KnownLength",
     "Native",
     "Source",
     "StreamedCounts",
@@ -131,15 +130,6 @@ class Source(Bindable, Protocol):
 
 
 @runtime_checkable
-class KnownLength(Protocol):
-    """A source that knows about how many rows it has before it reads them."""
-
-    def length(self) -> int:
-        """About how many rows."""
-        ...
-
-
-@runtime_checkable
 class Watchable(Protocol):
     """Counts of rows that stay where they are: a question takes long and says how far it is."""
 
@@ -168,6 +158,11 @@ class Table(ABC):
         """Where the table is and its number of columns."""
         return f"{self._where} with {len(self.columns)} columns"
 
+    def bind(self, schema: Schema) -> ExactCounts:
+        """Check the header; by default the rows are encoded once, and held."""
+        check_header(self.columns, schema, self.describe())
+        return EncodedCounts(self, schema)
+
     def scans(self, names: Sequence[str]) -> Iterator[Iterator[pa.RecordBatch]]:
         """By default one way."""
         yield self._scan(names)
@@ -183,94 +178,82 @@ class Table(ABC):
         return to_frame(table, self.native, self._dtypes)
 
 
-class EncodedCounts:
-    """Exact counts of rows that are held in memory as codes, a byte or two a cell."""
+class RowCounts(ABC):
+    """Exact counts of rows as codes; what leaves it is sealed."""
 
-    def __init__(
-        self, codes: Codes, schema: Schema, weights: NDArray[np.int64] | None = None
-    ) -> None:
-        """`weights` of rows whose unit has them counted equally; one each where there are none."""
+    def __init__(self, schema: Schema) -> None:
         self.shape: tuple[int, ...] = tuple(schema.shape)
         self.unit = schema.unit
-        self._codes = codes
-        self._weights = weights
-
-    @classmethod
-    def encode(cls, source: "Source", schema: Schema) -> "EncodedCounts":
-        """Read the source once; raw rows are dropped as soon as they are encoded."""
-        schema = with_nulls(schema, source.null_values)
-        codes, units = _encoded(source, schema)
-        codes, weights = _bounded(codes, units, schema)
-        return cls(codes, schema, weights)
 
     def rows(self) -> Sensitive[int]:
         """The exact number of rows, sealed. One neighbour (add-remove) changes it by 1."""
-        return Sensitive(_size(self._codes, self._weights))
+        (total,) = self._count(Counter, [()]).tables()
+        return Sensitive(int(total))
 
     def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[NDArray[np.int64], ...]]:
         """Exact marginal tables, sealed. One neighbour moves `Relation.multiplicity` of each."""
-        counter = Counter(self.shape, cliques)
-        counter.add(self._codes, self._weights)
-        return Sensitive(counter.tables())
+        return Sensitive(self._count(Counter, cliques).tables())
 
     def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Sparse, ...]]:
         """Occupied cells of marginals of any size, sealed."""
-        counter = SparseCounter(self.shape, cliques)
-        counter.add(self._codes, self._weights)
-        return Sensitive(counter.tables())
+        return Sensitive(self._count(SparseCounter, cliques).tables())
+
+    @abstractmethod
+    def _count(self, kind: type[Counting], cliques: Sequence[Clique]) -> Counting:
+        """All rows that count, added up."""
+
+
+class EncodedCounts(RowCounts):
+    """Of rows that are held in memory as codes, a byte or two a cell."""
+
+    def __init__(self, source: "Source", schema: Schema) -> None:
+        """Read the source once; raw rows are dropped as soon as they are encoded."""
+        super().__init__(schema)
+        schema = with_nulls(schema, source.null_values)
+        self._codes, self._weights = _bounded(*_encoded(source, schema), schema)
 
     def records(self) -> Sensitive[Codes]:
         """Every row as codes, one array per column, sealed: for gradients."""
         return Sensitive(self._codes)
 
+    def _count(self, kind: type[Counting], cliques: Sequence[Clique]) -> Counting:
+        counter = kind(self.shape, cliques)
+        counter.add(self._codes, self._weights)
+        return counter
 
-class StreamedCounts:
-    """Exact counts of rows that stay where they are: one scan for each call."""
 
-    def __init__(self, source: Source, schema: Schema, turns: int = 1) -> None:
-        """`turns`: scans to a question where privacy units are bounded, each for some of them."""
-        self.shape: tuple[int, ...] = tuple(schema.shape)
-        self.unit = schema.unit
+class StreamedCounts(RowCounts):
+    """Of rows that stay where they are: one scan for each call."""
+
+    def __init__(
+        self,
+        source: Source,
+        schema: Schema,
+        turns: int = 1,
+        length: Callable[[], int] | None = None,
+    ) -> None:
+        """`turns`: scans to a question where privacy units are bounded, each for some of them.
+
+        `length` knows about how many rows there are.
+        """
+        super().__init__(schema)
         self._source = source
         self._schema = with_nulls(schema, source.null_values)
-        self._turns = turns
+        self._turns = 1 if schema.unit is None else turns
+        self._length = length
         self._told: Callable[[int], object] | None = None
 
     def watch(self, told: Callable[[int], object]) -> None:
         """Have every question say how far it is: 1, 2, ..., 100 percent of the rows."""
         self._told = told
 
-    def rows(self) -> Sensitive[int]:
-        """The exact number of rows, sealed. One neighbour (add-remove) changes it by 1."""
-        sizes: list[int] = []
-        if self.unit is not None:
-            self._each_turn(lambda codes, weights: sizes.append(_size(codes, weights)))
-        else:
-            first = _modelled(self._schema)[:1]
-            sizes = self._scan(first, list, lambda done, batch: done.append(batch.num_rows))
-        return Sensitive(sum(sizes))
-
-    def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[NDArray[np.int64], ...]]:
-        """Exact marginal tables, sealed. One neighbour moves `Relation.multiplicity` of each."""
-        return Sensitive(self._count(Counter, tuple(cliques)).tables())
-
-    def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Sparse, ...]]:
-        """Occupied cells of marginals of any size, sealed."""
-        return Sensitive(self._count(SparseCounter, tuple(cliques)).tables())
-
     def records(self) -> Sensitive[Codes]:
-        """Every row as codes, one array per column, sealed: a byte or two a cell are held for it."""
+        """Every row as codes, sealed; a byte or two a cell are held for them."""
         parts: list[Codes] = []
-        if self.unit is not None:
-            self._each_turn(lambda codes, _: parts.append(codes))
-        else:
-            with counting():
-                parts.append(_encoded(self._source, self._schema, tell=self._teller())[0])
+        self._each_turn(lambda codes, _: parts.append(codes))
         return Sensitive([np.concatenate(column) for column in zip(*parts, strict=True)])
 
-    def _count(
-        self, kind: Callable[[Sequence[int], Sequence[Clique]], Counting], cliques: Sequence[Clique]
-    ) -> Counting:
+    def _count(self, kind: type[Counting], cliques: Sequence[Clique]) -> Counting:
         if self.unit is not None:
             counter = kind(self.shape, cliques)
             self._each_turn(counter.add)
@@ -283,11 +266,14 @@ class StreamedCounts:
         read = Schema(
             tuple(self._schema.modelled[i] for i in used), null_values=self._schema.null_values
         )
-        return self._scan(
-            _modelled(read),
-            lambda: kind(read.shape, within),
-            lambda counter, batch: counter.add(read.encode(batch)),
-        )
+        with counting():
+            return fold(
+                self._source,
+                _modelled(read),
+                lambda: kind(read.shape, within),
+                lambda counter, batch: counter.add(read.encode(batch)),
+                self._teller(),
+            )
 
     def _each_turn(self, add: Callable[[Codes, Weights], object]) -> None:
         """Hand over the rows that count with their weights, a part of the units at a time."""
@@ -298,24 +284,15 @@ class StreamedCounts:
                 )
             add(*_bounded(codes, units, self._schema))
 
-    def _scan(
-        self,
-        names: Sequence[str],
-        start: Callable[[], Accumulator],
-        add: Callable[[Accumulator, pa.RecordBatch], object],
-    ) -> Accumulator:
-        with counting():
-            return fold(self._source, names, start, add, self._teller())
-
     def _teller(self, at: int = 0) -> Callable[[int | None], object] | None:
         """Turns rows seen in scan `at` of a question, None at its end, into percents of the whole.
 
         Every percent is told, in order and once, whatever the rows are: only when is theirs.
         """
-        source, told = self._source, self._told
-        if told is None or not isinstance(source, KnownLength):
+        told = self._told
+        if told is None or self._length is None:
             return None
-        scans, total = self._turns if self.unit is not None else 1, max(1, source.length())
+        scans, total = self._turns, max(1, self._length())
         before = 100 * at // scans
 
         def tell(seen: int | None) -> None:
@@ -413,11 +390,6 @@ def _bounded(codes: Codes, units: list[pa.Array], schema: Schema) -> tuple[Codes
     kept = chosen(codes, who, schema.unit)
     weights = shares(who.take(pa.array(kept)), schema.unit) if schema.unit.equal else None
     return [array[kept] for array in codes], weights
-
-
-def _size(codes: Codes, weights: Weights) -> int:
-    """The number of rows, or what they weigh."""
-    return int(codes[0].size if weights is None else weights.sum())
 
 
 def read_table(source: Source) -> pa.Table:

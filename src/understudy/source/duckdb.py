@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from understudy.schema import Schema
 from understudy.source.base import BATCH_ROWS, StreamedCounts, Unreadable, check_header
-from understudy.source.files import Files, OfFiles
+from understudy.source.files import Files, FileSource
 from understudy.source.units import ROW_BYTES
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ __all__ = ["DuckDBSource"]
 _BYTES_PER_THREAD = 1 << 28
 
 
-class DuckDBSource(OfFiles):
+class DuckDBSource(FileSource):
     """Files that DuckDB scans anew for each call."""
 
     def __init__(self, files: Files, nulls: Sequence[str] = (), *, memory_limit: int) -> None:
@@ -41,17 +41,13 @@ class DuckDBSource(OfFiles):
     def bind(self, schema: Schema) -> StreamedCounts:
         """Check the header; the rows stay where they are."""
         check_header(self.columns, schema, self.describe())
-        return StreamedCounts(self, schema, 1 if schema.unit is None else self.turns)
+        return StreamedCounts(self, schema, self.turns, self._files.length)
 
     @property
     def turns(self) -> int:
         """Scans to a question, each for some of the privacy units, that stay within the memory."""
         rows = self._files.footprint() // (2 * len(self.columns)) + 1
         return -(-rows * ROW_BYTES // (self._memory_limit // 2))
-
-    def length(self) -> int:
-        """About how many rows there are, for shares of them alone."""
-        return self._files.length()
 
     def _scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         import duckdb

@@ -29,7 +29,8 @@ def edge_source(edges: Any, nodes: Nodes, ends: tuple[str, str] | None = None) -
     of them is quoted by an error, and a header that may itself be a row is not quoted either.
     """
     number = {name: at for at, name in enumerate(nodes.names)}
-    cells = _bare(Path(edges)) if _is_bare(edges) else _columns(edges, ends)
+    bare = isinstance(edges, str | Path) and Path(edges).suffix.lower() in _BARE
+    cells = _bare(Path(edges)) if bare else _columns(edges, ends)
     at = [
         np.array([-1 if cell is None else number.get(str(cell).strip(), -1) for cell in side], int)
         for side in cells
@@ -62,10 +63,6 @@ def _columns(edges: Any, ends: tuple[str, str] | None) -> tuple[list[Any], list[
         [cell for batch in batches for cell in batch.column(end).to_pylist()] for end in ends
     )
     return first, second
-
-
-def _is_bare(edges: Any) -> bool:
-    return isinstance(edges, str | Path) and Path(edges).suffix.lower() in _BARE
 
 
 def _bare(path: Path) -> tuple[list[Any], list[Any]]:

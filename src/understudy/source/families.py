@@ -116,7 +116,7 @@ class FamilySource:
         parents, children = self._parents, self._children
         if isinstance(parents, PushedSource) or isinstance(children, PushedSource):
             return PushedCounts(self._engine(schema), schema)
-        self._check_headers(schema)
+        self.check_headers(schema)
         turns = max(
             (each.turns for each in (parents, children) if isinstance(each, DuckDBSource)),
             default=0,
@@ -139,7 +139,8 @@ class FamilySource:
 
         return FamilyCounts(parts, schema)
 
-    def _check_headers(self, schema: FamilySchema) -> None:
+    def check_headers(self, schema: FamilySchema) -> None:
+        """Refuse tables that have not the columns of the schema."""
         parent, child, family = schema.tables
         others = schema.drop_other_columns
         if not self._flat:

@@ -11,27 +11,25 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import IO, Literal, TypeAlias, cast
+from typing import IO, Any, Literal, TypeAlias, cast
 
 import pyarrow as pa
 
 from understudy.errors import SourceError
 from understudy.quoting import require_names
-from understudy.schema import Schema
 from understudy.source.base import (
     BATCH_ROWS,
-    EncodedCounts,
+    Source,
     Table,
     Unreadable,
-    check_header,
     check_names,
     empty_batch,
 )
 
-__all__ = ["FileSource", "Files", "Layout", "OfFiles", "find", "read_layout"]
+__all__ = ["FileSource", "Files", "Layout", "Ragged", "find", "ragged", "read_layout"]
 
 Format: TypeAlias = Literal["csv", "parquet"]
 
@@ -58,6 +56,25 @@ class Layout:
 
     separator: str
     columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """How many rows do not have as many cells as the header; the first of them. NOT PRIVATE."""
+
+    count: int
+    row: int
+    cells: int
+    columns: int
+
+    def __str__(self) -> str:
+        one = self.count == 1
+        return (
+            f"{self.count:,} {'row has' if one else 'rows have'} another number of cells than the "
+            f"header, {'' if one else 'the first '}in line {self.row:,} ({self.cells} cells, "
+            f"{self.columns} columns): correct the file, for a release cuts long rows and fills short "
+            f"ones up with nulls"
+        )
 
 
 @dataclass(frozen=True)
@@ -281,8 +298,8 @@ def _about_lines(path: Path) -> int:
         return 0
 
 
-class OfFiles(Table):
-    """What every source of files knows."""
+class FileSource(Table):
+    """Files that are read once and held in memory as codes."""
 
     def __init__(self, files: Files, nulls: Sequence[str] = ()) -> None:
         super().__init__(files.columns, nulls, files.where)
@@ -296,18 +313,17 @@ class OfFiles(Table):
         if not self.typed:
             yield self._lenient(names)
 
+    def ragged(self) -> Ragged | None:
+        """Rows with another number of cells than the header: NOT PRIVATE, for whoever may see them."""
+        if self.typed:
+            return None
+        pairs = zip(self.paths, self._files.layouts, strict=True)
+        found = [ragged for path, layout in pairs if (ragged := _ragged(path, layout)) is not None]
+        return replace(found[0], count=sum(each.count for each in found)) if found else None
+
     def _lenient(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for path, layout in zip(self.paths, self._files.layouts, strict=True):
             yield from _any_rows(path, layout, names)
-
-
-class FileSource(OfFiles):
-    """Files that are read once and held in memory as codes."""
-
-    def bind(self, schema: Schema) -> EncodedCounts:
-        """Check the header and encode the rows once."""
-        check_header(self.columns, schema, self.describe())
-        return EncodedCounts.encode(self, schema)
 
     def _scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         if self.typed:
@@ -316,6 +332,11 @@ class FileSource(OfFiles):
         else:
             for path, layout in zip(self.paths, self._files.layouts, strict=True):
                 yield from _csv(path, layout, names)
+
+
+def ragged(source: Source) -> Ragged | None:
+    """The ragged rows of files of text; None where there are none, and of any other source."""
+    return source.ragged() if isinstance(source, FileSource) else None
 
 
 def _parquet(path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -347,6 +368,34 @@ def _csv(path: Path, layout: Layout, names: Sequence[str]) -> Iterator[pa.Record
             yield from reader
     except (pa.ArrowException, OSError, KeyError):
         raise Unreadable from None
+
+
+def _ragged(path: Path, layout: Layout) -> Ragged | None:
+    import pyarrow.csv as pacsv
+
+    rows: list[Any] = []
+
+    def keep(row: Any) -> str:
+        rows.append(row)
+        return "skip"
+
+    try:
+        with pacsv.open_csv(
+            path,
+            read_options=pacsv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),
+            parse_options=pacsv.ParseOptions(
+                delimiter=layout.separator, newlines_in_values=True, invalid_row_handler=keep
+            ),
+            convert_options=pacsv.ConvertOptions(include_columns=[layout.columns[0]]),
+        ) as reader:
+            for _ in reader:
+                pass
+    except (pa.ArrowException, OSError, KeyError):
+        return None
+    if not rows:
+        return None
+    first = rows[0]
+    return Ragged(len(rows), first.number, first.actual_columns, len(layout.columns))
 
 
 def _any_rows(path: Path, layout: Layout, names: Sequence[str]) -> Iterator[pa.RecordBatch]:

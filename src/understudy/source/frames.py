@@ -13,14 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from understudy.errors import InputError, SourceError
-from understudy.schema import Schema
 from understudy.source.base import (
-    EncodedCounts,
     Native,
     Table,
     Unreadable,
     batches,
-    check_header,
     check_names,
 )
 
@@ -47,11 +44,6 @@ class FrameSource(Table):
 
     def _scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         yield from batches(_to_arrow(self._frame, self.columns, names))
-
-    def bind(self, schema: Schema) -> EncodedCounts:
-        """Check the header and encode the rows once."""
-        check_header(self.columns, schema, self._where)
-        return EncodedCounts.encode(self, schema)
 
 
 def frame_source(frame: Any, nulls: Sequence[str] = ()) -> FrameSource:

@@ -38,7 +38,7 @@ from understudy.errors import SchemaError, SourceError, WorkloadError
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries.evaluate import MAX_CELLS, Clique, cells
 from understudy.quoting import named
-from understudy.schema import Category, Column, Schema
+from understudy.schema import Category, Column, Datetime, Schema
 from understudy.source.base import (
     Sparse,
     Table,
@@ -67,9 +67,11 @@ __all__ = [
     "encoded",
     "engine_costs",
     "held",
+    "in_one_pass",
     "packed",
     "places",
     "quietly",
+    "told",
     "unions",
 ]
 
@@ -176,7 +178,7 @@ class PushedSource(Table):
         self._check_named("key", key)
         by = None
         if order is not None:
-            type_ = self._type(columns[order])
+            type_ = self._type(order, _zoned(columns[order]))
             if type_ is None or pa.types.is_boolean(type_):
                 raise SourceError(
                     f"{self._where}: order {order!r} has type {named(self._stored(order))}; it must "
@@ -190,7 +192,7 @@ class PushedSource(Table):
         """The encoding of every modelled column, for the type that it is stored in."""
         found: dict[str, Form] = {}
         for column in schema.modelled:
-            name, type_ = column.name, self._type(column)
+            name, type_ = column.name, self._type(column.name, _zoned(column))
             if type_ is None:
                 raise SourceError(
                     f"{self._where}: column {name!r} has type {named(self._stored(name))}, which "
@@ -205,7 +207,7 @@ class PushedSource(Table):
         return found
 
     def _check_named(self, what: str, name: str) -> None:
-        if not self._names(name):
+        if self._type(name) not in (pa.string(), pa.int64()):
             raise SourceError(
                 f"{self._where}: {what} {name!r} has type {named(self._stored(name))}; it must hold "
                 f"texts or whole numbers: {self._remedy(name)}"
@@ -246,20 +248,23 @@ class PushedSource(Table):
         """The raw rows; any error."""
 
     @abstractmethod
-    def _type(self, column: Column) -> pa.DataType | None:
-        """The physical type of a column that a form speaks of; None where none does."""
+    def _type(self, name: str, zoned: bool = False) -> pa.DataType | None:
+        """The physical type of a column that a form speaks of; None where none does.
+
+        `zoned`: whether the schema takes its moments for those of a time zone.
+        """
 
     @abstractmethod
     def _stored(self, name: str) -> str:
         """The type of a column in the engine's own words."""
 
     @abstractmethod
-    def _names(self, name: str) -> bool:
-        """Whether a column holds texts or whole numbers, which can name somebody."""
-
-    @abstractmethod
     def _remedy(self, name: str, wanted: str = "str") -> str:
         """How to have another type: that of a kind of columns, or of a category's values."""
+
+
+def _zoned(column: Column) -> bool:
+    return isinstance(column, Datetime) and "tz=" in column.dtype
 
 
 class PushedCounts:
@@ -492,22 +497,28 @@ def _listed(x: Any, codes: Mapping[str, int], ops: Operations) -> list[tuple[Any
     return [(ops.among(x, texts), ops.whole(code)) for code, texts in by_code.items()]
 
 
+def told(x: Any, nulls: Sequence[str], ops: Operations) -> Any:
+    """Whether a text, or what can be written as one, is there and none that stands for null."""
+    blanks = ["", *nulls]
+    blank = ops.among(x, blanks) | ops.among(ops.trimmed(x, BLANKS), blanks)
+    return ~(ops.missing(x, Pieces(pa.string(), (), (0,), 0)) | blank)
+
+
 def places(x: Any, type_: pa.DataType, nulls: Sequence[str], ops: Operations) -> list[Any]:
     """What orders children by a column: expressions, the first of which counts most.
 
     Texts: plain numbers by size, then other texts by their letters, then null. Other types by value,
     null last.
     """
-    absent, blanks = ops.missing(x, Pieces(type_, (), (0,), 0)), ["", *nulls]
     if not pa.types.is_string(type_):
+        absent = ops.missing(x, Pieces(type_, (), (0,), 0))
         kind = ops.cases([(absent, ops.whole(1))], ops.whole(0))
         return [kind, ops.cases([(~absent, x)], None)]
-    bare = ops.trimmed(x, BLANKS)
-    absent = absent | ops.among(x, blanks) | ops.among(bare, blanks)
+    there, bare = told(x, nulls, ops), ops.trimmed(x, BLANKS)
     is_number, number = ops.number(bare, PLAIN_NUMBER)
-    kind = ops.cases([(absent, ops.whole(2)), (is_number, ops.whole(0))], ops.whole(1))
-    size = ops.cases([(~absent & is_number, number)], None)
-    return [kind, size, ops.cases([(~absent, bare)], None)]
+    kind = ops.cases([(~there, ops.whole(2)), (is_number, ops.whole(0))], ops.whole(1))
+    size = ops.cases([(there & is_number, number)], None)
+    return [kind, size, ops.cases([(there, bare)], None)]
 
 
 def packed(codes: Sequence[Any], shape: Sequence[int], clique: Clique, ops: Operations) -> Any:
@@ -608,6 +619,21 @@ def columns_of(table: Any) -> Counted:
     """Two whole-number columns of an Arrow table as arrays."""
     at, number = (column.to_numpy().astype(np.int64) for column in table.columns)
     return at, number
+
+
+def in_one_pass(
+    shape: Sequence[int],
+    cliques: Sequence[Clique],
+    ask: Callable[[Sequence[tuple[Clique, int]]], Any],
+) -> Iterator[Counted]:
+    """The cells of some marginals, which `ask` counts together, each from its own start on."""
+    for batch in cells_per_pass(shape, cliques):
+        ends = np.cumsum([cells(shape, clique) for clique in batch])
+        starts = [0, *(int(end) for end in ends[:-1])]
+        at, number = columns_of(ask(list(zip(batch, starts, strict=True))))
+        which = np.searchsorted(ends, at, side="right")
+        for i, start in enumerate(starts):
+            yield at[which == i] - start, number[which == i]
 
 
 def held(table: Any) -> tuple[list[str], NDArray[np.int64]]:

@@ -12,27 +12,25 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from understudy.columns.forms import BLANKS, Form, Pieces
-from understudy.columns.temporal import Datetime
 from understudy.columns.unmodelled import Level
 from understudy.errors import InputError, SourceError
-from understudy.queries.evaluate import Clique, cells
-from understudy.schema import Column, Schema
+from understudy.queries.evaluate import Clique
+from understudy.schema import Schema
 from understudy.source.addresses import permitted
 from understudy.source.pushed import (
     Counted,
     Engine,
     PushedSource,
     Related,
-    cells_per_pass,
-    columns_of,
     encoded,
+    in_one_pass,
     packed,
     places,
     quietly,
+    told,
 )
 from understudy.units import Unit
 
@@ -127,7 +125,7 @@ class SparkSource(PushedSource):
         from pyspark.sql import functions as sf
 
         x = _text(column)
-        rows = self._frame.where(_told(x, nulls))
+        rows = self._frame.where(told(x, nulls, _Operations()))
         for length, taken in level.taken:
             rows = rows.where(~(sf.substring(x, 1, length) if length else x).isin(list(taken)))
         if level.length:
@@ -137,7 +135,7 @@ class SparkSource(PushedSource):
             pairs = rows.select(x.alias("v"))
         else:
             who = _text(unit.column)
-            pairs = rows.where(_told(who, no_units)).select(
+            pairs = rows.where(told(who, no_units, _Operations())).select(
                 sf.btrim(who, sf.lit(BLANKS)).alias("u"), x.alias("v")
             )
             text = sf.concat(sf.lit(f"{unit.salt}|"), sf.col("v"), sf.lit("|"), sf.col("u"))
@@ -162,15 +160,11 @@ class SparkSource(PushedSource):
     def _fetched(self, names: Sequence[str]) -> pa.Table:
         return self._frame.select(*(_quoted(name) for name in names)).toArrow()
 
-    def _type(self, column: Column) -> pa.DataType | None:
-        return _arrow(self._frame.schema[column.name].dataType, column)
+    def _type(self, name: str, zoned: bool = False) -> pa.DataType | None:
+        return _arrow(self._frame.schema[name].dataType, zoned)
 
     def _stored(self, name: str) -> str:
         return self._frame.schema[name].dataType.simpleString()
-
-    def _names(self, name: str) -> bool:
-        stored = self._frame.schema[name].dataType
-        return stored.typeName() in _WHOLE or _is_plain_text(stored)
 
     def _remedy(self, name: str, wanted: str = "str") -> str:
         cast = f"frame[{name!r}].try_cast({_CASTS[wanted]!r})"
@@ -202,7 +196,7 @@ class _Cluster:
 
         names = [name for name, _ in self._coded]
         x = _text(unit.column)
-        rows = self._given.where(_told(x, null_values)).select(
+        rows = self._given.where(told(x, null_values, _Operations())).select(
             sf.btrim(x, sf.lit(BLANKS)).alias("u"),
             *(code.alias(name) for name, code in self._coded),
         )
@@ -239,7 +233,7 @@ class _Cluster:
         if order is not None:
             by = places(sf.col(_quoted(order[0])), order[2], order[1], _Operations())
         x = _text(name)
-        rows = self._given.where(_told(x, nulls)).select(
+        rows = self._given.where(told(x, nulls, _Operations())).select(
             sf.btrim(x, sf.lit(BLANKS)).alias("u"),
             *(place.alias(f"o{i}") for i, place in enumerate(by)),
             *(code.alias(name) for name, code in self._coded),
@@ -265,27 +259,22 @@ class _Cluster:
 
     def count(self, cliques: Sequence[Clique]) -> Iterator[Counted]:
         """As many marginals at once as one pass counts well."""
-        for batch in cells_per_pass(self._shape, cliques):
-            yield from self._count(batch)
+        return in_one_pass(self._shape, cliques, self._count)
 
-    def _count(self, cliques: Sequence[Clique]) -> list[Counted]:
+    def _count(self, tables: Sequence[tuple[Clique, int]]) -> pa.Table:
         from pyspark.sql import functions as sf
 
         operations = _Operations()
         codes = [sf.col(name) for name, _ in self._coded]
-        ends = np.cumsum([cells(self._shape, clique) for clique in cliques])
-        starts = [0, *(int(end) for end in ends[:-1])]
         within = [
-            packed(codes, self._shape, clique, operations) + sf.lit(start).cast("bigint")
-            for start, clique in zip(starts, cliques, strict=True)
+            packed(codes, self._shape, clique, operations) + operations.whole(start)
+            for clique, start in tables
         ]
         cell = within[0] if len(within) == 1 else sf.explode(sf.array(*within))
         number = sf.count("*") if self._weight is None else self._weight
         kept = [] if self._weight is None else ["w"]
         asked = self._frame.select(cell.alias("cell"), *kept).groupBy("cell").agg(number)
-        at, number = columns_of(_fetched(asked, self._where))
-        which = np.searchsorted(ends, at, side="right")
-        return [(at[which == i] - start, number[which == i]) for i, start in enumerate(starts)]
+        return _fetched(asked, self._where)
 
 
 def _fetched(asked: Any, where: str) -> pa.Table:
@@ -300,15 +289,6 @@ def _text(name: str) -> Any:
     from pyspark.sql import functions as sf
 
     return sf.col(_quoted(name)).cast("string")
-
-
-def _told(text: Any, null_values: Sequence[str]) -> Any:
-    """Whether it is there and no text that stands for null."""
-    from pyspark.sql import functions as sf
-
-    blanks = ["", *null_values]
-    absent = text.isin(blanks) | sf.btrim(text, sf.lit(BLANKS)).isin(blanks)
-    return text.isNotNull() & ~absent
 
 
 class _Operations:
@@ -390,33 +370,23 @@ class _Operations:
         return self._f.timestamp_diff("MICROSECOND", start, near)
 
 
-_WHOLE = ("byte", "short", "integer", "long")
-
-
-def _arrow(stored: Any, column: Column) -> pa.DataType | None:
+def _arrow(stored: Any, zoned: bool) -> pa.DataType | None:
     """The physical type that a form speaks of; None for types that are not counted."""
     name = stored.typeName()
-    if name in _WHOLE:
-        return pa.int64()
     if name == "decimal":
         return pa.decimal128(stored.precision, stored.scale)
-    if name == "timestamp":
-        zoned = isinstance(column, Datetime) and "tz=" in column.dtype
-        return pa.timestamp("us", "UTC" if zoned else None)
-    if _is_plain_text(stored):
+    if stored.simpleString() == "string":  # which is compared byte by byte
         return pa.string()
     return {
+        **dict.fromkeys(("byte", "short", "integer", "long"), pa.int64()),
+        **dict.fromkeys(("char", "varchar"), pa.string()),
         "boolean": pa.bool_(),
         "float": pa.float64(),
         "double": pa.float64(),
         "date": pa.date32(),
+        "timestamp": pa.timestamp("us", "UTC" if zoned else None),
         "timestamp_ntz": pa.timestamp("us"),
     }.get(name)
-
-
-def _is_plain_text(stored: Any) -> bool:
-    """Texts that are compared byte by byte."""
-    return stored.simpleString() == "string" or stored.typeName() in ("char", "varchar")
 
 
 def _quoted(name: str) -> str:

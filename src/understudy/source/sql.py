@@ -22,7 +22,7 @@ from understudy.columns.forms import ANY_DECIMAL, BLANKS, Form, Pieces
 from understudy.columns.unmodelled import Level
 from understudy.errors import InputError, SourceError
 from understudy.queries.evaluate import Clique
-from understudy.schema import Column, Schema
+from understudy.schema import Schema
 from understudy.source.addresses import permitted
 from understudy.source.pushed import (
     Counted,
@@ -34,6 +34,7 @@ from understudy.source.pushed import (
     packed,
     places,
     quietly,
+    told,
 )
 from understudy.units import Unit
 
@@ -110,7 +111,7 @@ class SQLSource(PushedSource):
     ) -> pa.Table:
         ibis, ops = _ibis(), _Operations(self._backend.name)
         x = self._expression[column]
-        rows = self._expression.filter(ops.told(x, nulls))
+        rows = self._expression.filter(told(x, nulls, ops))
         for length, taken in level.taken:
             rows = rows.filter(~ops.among(ops.first(x, length) if length else x, taken))
         v = ops.text(x)
@@ -122,7 +123,7 @@ class SQLSource(PushedSource):
             pairs = rows.select(v=v, k=ops.md5(v))
         else:
             who = self._expression[unit.column]
-            rows, u = rows.filter(ops.told(who, no_units)), ops.trimmed(who, BLANKS)
+            rows, u = rows.filter(told(who, no_units, ops)), ops.trimmed(who, BLANKS)
             pairs = rows.select(u=u, v=v, k=ops.md5(v), o=ops.md5(u)).distinct()
             pairs = pairs.mutate(h=ops.md5(unit.salt + "|" + pairs.v + "|" + pairs.u))
             order = ibis.window(group_by="o", order_by="h")
@@ -140,15 +141,11 @@ class SQLSource(PushedSource):
     def _fetched(self, names: Sequence[str]) -> pa.Table:
         return self._backend.to_pyarrow(self._expression.select(*names))
 
-    def _type(self, column: Column) -> pa.DataType | None:
-        return _arrow(self._expression.schema()[column.name])
+    def _type(self, name: str, zoned: bool = False) -> pa.DataType | None:
+        return _arrow(self._expression.schema()[name])
 
     def _stored(self, name: str) -> str:
         return str(self._expression.schema()[name]).split("(")[0]
-
-    def _names(self, name: str) -> bool:
-        stored = self._expression.schema()[name]
-        return stored.is_string() or stored.is_integer() or stored.is_uuid()
 
     def _remedy(self, name: str, wanted: str = "str") -> str:
         cast = f"table[{name!r}].cast({_CASTS[wanted]!r})"
@@ -186,7 +183,7 @@ class _Database:
         ibis, ops = _ibis(), self._ops
         codes = {f"c{i}": code for i, code in enumerate(self._codes.values())}
         x = self._expression[unit.column]
-        rows = self._expression.filter(ops.told(x, null_values))
+        rows = self._expression.filter(told(x, null_values, ops))
         rows = rows.select(u=ops.trimmed(x, BLANKS), **codes)
         # A collation may take two units for one: hashes tell them apart.
         rows = rows.mutate(k=ops.md5(rows.u))
@@ -231,8 +228,8 @@ class _Database:
             rows = {f"o{i}": place for i, place in enumerate(found)}
             texts = tuple(place.type().is_string() for place in found)
         rows |= {f"c{i}": code for i, code in enumerate(self._codes.values())}
-        told = self._expression.filter(self._ops.told(x, nulls))
-        return Related(told.select(u=self._ops.trimmed(x, BLANKS), **rows), texts)
+        kept = self._expression.filter(told(x, nulls, self._ops))
+        return Related(kept.select(u=self._ops.trimmed(x, BLANKS), **rows), texts)
 
     def asking(
         self, parents: Related, children: Related
@@ -345,12 +342,6 @@ class _Operations:
         trim = {"postgres": "btrim", "duckdb": "trim"}.get(dialect)
         self._trim = None if trim is None else builtin(of_texts, name=trim)
 
-    def told(self, x: Any, null_values: Sequence[str]) -> Any:
-        """Whether it is there and no text that stands for null."""
-        blanks = ["", *null_values]
-        absent = self.among(x, blanks) | self.among(self.trimmed(x, BLANKS), blanks)
-        return x.notnull() & ~absent
-
     def missing(self, x: Any, form: Form) -> Any:
         if x.type().is_floating():
             return x.isnull() | x.isnan()
@@ -394,7 +385,7 @@ class _Operations:
 
     def clamped(self, x: Any, low: int, high: int) -> Any:
         if not x.type().is_unsigned_integer():
-            return x.cast("int64").clip(low, high)
+            return self._within(x.cast("int64"), self.whole(low), self.whole(high))
         if high < 0:
             return self.whole(high)
         return x.clip(max(low, 0), high).cast("int64")  # it may not fit before
@@ -413,7 +404,12 @@ class _Operations:
             near = [(x >= last, last), (x <= first, first), ((x > below) & (x < above), above)]
             return self.cases(near, x).cast("float64")
         real = (x.cast("int64") if x.type().is_boolean() else x).cast("float64")
-        return real.clip(*(self._ibis.literal(float(end), type="float64") for end in (low, high)))
+        first, last = (self._ibis.literal(float(end), type="float64") for end in (low, high))
+        return self._within(real, first, last)
+
+    def _within(self, x: Any, low: Any, high: Any) -> Any:
+        """Clamped; null may become either end. Ibis's `clip` writes x nine times to keep null."""
+        return self._ibis.greatest(low, self._ibis.least(high, x))
 
     def floor(self, x: Any) -> Any:
         return x.floor().cast("int64")

@@ -1,7 +1,7 @@
 """Who holds which value of a column whose values nobody could list: sealed, for private discovery."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +14,7 @@ from understudy.source.base import Source, counting, fold, with_nulls
 from understudy.source.pushed import PushedSource
 from understudy.units import Unit
 
-__all__ = ["HeldAt", "Holders"]
-
-_WHOLE = Level()
+__all__ = ["Holders"]
 
 
 class Holders:
@@ -29,6 +27,7 @@ class Holders:
 
     def __init__(self, source: Source, schema: Schema) -> None:
         self.unit: Unit | None = schema.unit
+        self._level = Level()
         self._source = source
         self._schema = with_nulls(schema, source.null_values)
         # Engines that count where the rows are; what they cannot count is refused here.
@@ -38,16 +37,17 @@ class Holders:
             if isinstance(source, PushedSource) and isinstance(column, UndeclaredCategory)
         }
 
-    def holders(
-        self, column: str, level: Level = _WHOLE
-    ) -> Sensitive[tuple[Sequence[str], NDArray[np.int64]]]:
-        """Every value that occurs, and its holders. One unit adds 1 to at most k of them.
+    def at(self, level: Level) -> "Holders":
+        """The same at a level: a value is the beginning of a text that no earlier level has taken."""
+        other = copy(self)
+        other._level = level
+        return other
 
-        At a level, a value is the beginning of a text that no earlier level has taken.
-        """
+    def holders(self, column: str) -> Sensitive[tuple[Sequence[str], NDArray[np.int64]]]:
+        """Every value that occurs, and its holders. One unit adds 1 to at most k of them."""
         if column in self._pushed:
             with counting():
-                return Sensitive(self._pushed[column](level))
+                return Sensitive(self._pushed[column](self._level))
         schema, unit = self._schema, self.unit
         names = [column] if unit is None else [unit.column, column]
 
@@ -64,24 +64,7 @@ class Holders:
             parts = fold(self._source, names, list[pa.Table], add)
         if not parts:
             return Sensitive(([], np.zeros(0, np.int64)))
-        return Sensitive(_counted(pa.concat_tables(parts), unit, level))
-
-
-@dataclass(frozen=True)
-class HeldAt:
-    """The values of open columns at one level, for a question."""
-
-    held: Holders
-    level: Level
-
-    @property
-    def unit(self) -> Unit | None:
-        """Who holds values."""
-        return self.held.unit
-
-    def holders(self, column: str) -> Sensitive[tuple[Sequence[str], NDArray[np.int64]]]:
-        """As `Holders.holders` at the level."""
-        return self.held.holders(column, self.level)
+        return Sensitive(_counted(pa.concat_tables(parts), unit, self._level))
 
 
 def _counted(

@@ -18,14 +18,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from understudy._types import Clique
-from understudy.queries.evaluate import cells
 from understudy.queries.families import level_of
 from understudy.schema.family import POSITIONS, FamilySchema
-from understudy.source.pushed import Counted, cells_per_pass, columns_of
+from understudy.source.pushed import Counted, in_one_pass
 
 __all__ = ["DIALECTS", "ViewEngine"]
 
@@ -72,21 +70,12 @@ class ViewEngine:
 
     def count(self, cliques: Sequence[Clique]) -> Iterator[Counted]:
         """The weights of the occupied cells of each clique, in order; many share a query."""
-        for batch in cells_per_pass(self.schema.shape, cliques):
-            yield from self._count(batch)
+        return in_one_pass(self.schema.shape, cliques, lambda tables: self.ask(self.query(tables)))
 
     def check(self) -> None:
         """Have the engine understand the query, on no rows."""
         widest = self.query([((i,), 0) for i in range(len(self.schema.shape))])
         self.ask(f"SELECT * FROM ({widest}) AS tried LIMIT 0")
-
-    def _count(self, cliques: Sequence[Clique]) -> list[Counted]:
-        shape = self.schema.shape
-        ends = np.cumsum([cells(shape, clique) for clique in cliques])
-        starts = [0, *(int(end) for end in ends[:-1])]
-        at, number = columns_of(self.ask(self.query(list(zip(cliques, starts, strict=True)))))
-        which = np.searchsorted(ends, at, side="right")
-        return [(at[which == i] - start, number[which == i]) for i, start in enumerate(starts)]
 
     def query(self, tables: Sequence[tuple[Clique, int]]) -> str:
         """What gives the weights of all occupied cells of these tables, each from its start on."""

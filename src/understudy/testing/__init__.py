@@ -28,8 +28,8 @@ from understudy.testing.players import (
 )
 from understudy.testing.sources import check_source, source_checks
 from understudy.testing.stand_ins import (
-    GivenNoise,
     RecordingNoise,
+    SeededNoise,
     StillNoise,
     StrictCharges,
     Tape,
@@ -41,9 +41,9 @@ __all__ = [
     "Chooser",
     "ChoosingNoise",
     "ContractBroken",
-    "GivenNoise",
     "PrivacyViolation",
     "RecordingNoise",
+    "SeededNoise",
     "StillNoise",
     "StrictCharges",
     "Tape",

@@ -12,10 +12,13 @@ AssertionError that says what was promised and what was seen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import ParamSpec
 
-__all__ = ["Check", "ContractBroken", "require", "run_all"]
+__all__ = ["Check", "ContractBroken", "all_of", "require"]
+
+P = ParamSpec("P")
 
 
 class ContractBroken(AssertionError):
@@ -49,10 +52,16 @@ def require(kept: bool, message: str) -> None:
         raise ContractBroken(message)
 
 
-def run_all(checks: Iterable[Check]) -> int:
-    """Run every check; raises at the first that fails, returns how many there were."""
-    done = 0
-    for check in checks:
-        check()
-        done += 1
-    return done
+def all_of(kit: Callable[P, Iterator[Check]]) -> Callable[P, int]:
+    """The function that runs every check of a kit, called as the kit is.
+
+    It raises `ContractBroken` at the first that fails, and returns how many there were.
+    """
+
+    def run(*args: P.args, **kwargs: P.kwargs) -> int:
+        checks = list(kit(*args, **kwargs))
+        for check in checks:
+            check()
+        return len(checks)
+
+    return run

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Hashable, Iterator
 from fractions import Fraction
 from functools import partial
-from itertools import combinations, product
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +26,13 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Charges, Gate
 from understudy.privacy.ledger import Ledger
-from understudy.privacy.noise import Noise, SeededNoise
+from understudy.privacy.noise import Noise
 from understudy.privacy.relation import Relation
-from understudy.testing.checks import Check, require, run_all
-from understudy.testing.distributions import fingerprint, require_model
-from understudy.testing.exact import Chooser, enumerate_transcripts
+from understudy.testing.checks import Check, all_of, require
+from understudy.testing.distributions import cliques_of, fingerprint, require_model
+from understudy.testing.exact import Chooser, ChoosingNoise, enumerate_transcripts
 from understudy.testing.players import tiny_tables
-from understudy.testing.stand_ins import (
-    Front,
-    GivenNoise,
-    Rows,
-    StrictCharges,
-    Tape,
-    TinyCounts,
-)
+from understudy.testing.stand_ins import Front, Rows, SeededNoise, StrictCharges, Tape, TinyCounts
 
 __all__ = ["check_method", "game_law", "method_checks", "tiny_design"]
 
@@ -63,11 +56,7 @@ def tiny_design(
     order: int = 2,
 ) -> Design:
     """All marginals of up to `order` columns over `shape`."""
-    cliques = tuple(
-        clique
-        for size in range(1, min(order, len(shape)) + 1)
-        for clique in combinations(range(len(shape)), size)
-    )
+    cliques = tuple(cliques_of(len(shape), order))
     return Design(shape, cliques, (1.0,) * len(cliques), relation, rows)
 
 
@@ -118,9 +107,7 @@ def method_checks(
                 )
 
 
-def check_method(method: Method, *, shapes: tuple[tuple[int, ...], ...] = ((3,), (2, 3, 2))) -> int:
-    """Run `method_checks`; raises `ContractBroken` at the first that fails."""
-    return run_all(method_checks(method, shapes=shapes))
+check_method = all_of(method_checks)
 
 
 def _serves(method: Method, design: Design) -> bool:
@@ -276,7 +263,7 @@ def game_law(
     *,
     relation: Relation,
     rows_public: int | None = None,
-    noise: Callable[[Chooser], Noise] = GivenNoise,
+    noise: Callable[[Chooser], Noise] = ChoosingNoise,
     charges: Callable[[Plan, Relation], Charges] = StrictCharges,
     gate: Callable[..., Gate] = Gate,
 ) -> dict[Hashable, float]:
@@ -289,7 +276,7 @@ def game_law(
               neighbours(universe, n, relation), rho=float(accounting.total_rho(plan)))
 
     Only selections can be enumerated. `noise` may fix what a Gaussian draw released
-    (`GivenNoise`), for the law given that. `charges` and `gate` are for broken
+    (`ChoosingNoise`), for the law given that. `charges` and `gate` are for broken
     twins, which the same check must catch.
     """
 

@@ -7,6 +7,7 @@ check_data_player(lambda problem: MyLearner())
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,10 +28,10 @@ from understudy.players.base import (
 )
 from understudy.privacy.cost import Event, Gaussian, Plan
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import Noise, SeededNoise
+from understudy.privacy.noise import Noise
 from understudy.privacy.questions import Cell
 from understudy.privacy.relation import Relation
-from understudy.testing.checks import Check, require, run_all
+from understudy.testing.checks import Check, all_of, require
 from understudy.testing.distributions import (
     fingerprint,
     require_answer,
@@ -42,6 +43,7 @@ from understudy.testing.stand_ins import (
     Front,
     RecordingNoise,
     Rows,
+    SeededNoise,
     StrictCharges,
     Tape,
     TinyCounts,
@@ -214,18 +216,7 @@ def _require_honest_sigma(
             )
 
 
-def check_query_player(
-    make: Callable[[], QueryPlayer],
-    plan: Plan,
-    *,
-    problem: Problem | None = None,
-    relation: Relation = Relation.ADD_REMOVE,
-    rows_public: int | None = None,
-) -> int:
-    """Run `query_player_checks`; raises `ContractBroken` at the first that fails."""
-    return run_all(
-        query_player_checks(make, plan, problem=problem, relation=relation, rows_public=rows_public)
-    )
+check_query_player = all_of(query_player_checks)
 
 
 # --- data players -------------------------------------------------------------------------------
@@ -248,22 +239,15 @@ def _answers(
 ) -> list[tuple[Answer, ...]]:
     """Two rounds of answers; `number(size)` draws the noisy counts."""
     shape = problem.shape
+
+    def table(*clique: int) -> Measured:
+        sizes = tuple(shape[i] for i in clique)
+        counts = np.asarray(number(math.prod(sizes)), dtype=np.int64)
+        return Measured(clique, counts.reshape(sizes), 2.0)
+
     if kind == "tables":
-        pairs = [(i, i + 1) for i in range(len(shape) - 1)]
-        rounds = [[(i,) for i in range(len(shape))], pairs]
-        return [
-            tuple(
-                Measured(
-                    clique,
-                    np.asarray(
-                        number(int(np.prod([shape[i] for i in clique]))), dtype=np.int64
-                    ).reshape(tuple(shape[i] for i in clique)),
-                    2.0,
-                )
-                for clique in cliques
-            )
-            for cliques in rounds
-        ]
+        columns = range(len(shape))
+        return [tuple(map(table, columns)), tuple(map(table, columns, columns[1:]))]
     games: list[tuple[Answer, ...]] = []
     for round in range(2):
         chosen: list[Answer] = []
@@ -399,11 +383,4 @@ def _continue(
     return _shown(player, problem, state)
 
 
-def check_data_player(
-    make: Callable[[Problem], DataPlayer[Any]],
-    *,
-    problem: Problem | None = None,
-    kinds: Iterable[AnswerKind] | None = None,
-) -> int:
-    """Run `data_player_checks`; raises `ContractBroken` at the first that fails."""
-    return run_all(data_player_checks(make, problem=problem, kinds=kinds))
+check_data_player = all_of(data_player_checks)

@@ -29,7 +29,7 @@ from understudy.privacy.sensitive import Sensitive
 from understudy.queries import counts
 from understudy.schema import Boolean, Category, Date, Identifier, Integer, Number, Schema
 from understudy.source import Source
-from understudy.testing.checks import Check, require, run_all
+from understudy.testing.checks import Check, all_of, require
 from understudy.testing.stand_ins import StillNoise, StrictCharges
 
 if TYPE_CHECKING:
@@ -155,9 +155,7 @@ def source_checks(make: Callable[[pa.Table], Source], *, examples: int = 12) -> 
         yield Check(f"source: a table that {change} is refused", partial(header_misfits, change))
 
 
-def check_source(make: Callable[[pa.Table], Source], *, examples: int = 12) -> int:
-    """Run `source_checks`; raises `ContractBroken` at the first that fails."""
-    return run_all(source_checks(make, examples=examples))
+check_source = all_of(source_checks)
 
 
 @contextlib.contextmanager

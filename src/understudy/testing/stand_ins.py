@@ -3,10 +3,11 @@
 None of the noises here protects anyone (`private` is False). They are plugged into the real
 `Gate`, so that what is tested is its real scores, scales and charges:
 
+* `SeededNoise` has the real laws, repeatably
 * `StillNoise` adds nothing and writes down what it was asked to perturb
 * `Tape` plays the gate's answers again, whatever the private table
-* `GivenNoise` has the exact-privacy harness play every outcome of a selection, and gives
-  measurements that a test fixes
+
+`exact.ChoosingNoise` is one more: it plays every outcome of a selection.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy._types import Clique
-from understudy.errors import BudgetExhausted, PrivacyError
-from understudy.privacy import accounting
-from understudy.privacy.cost import Event, Plan, Zcdp
+from understudy.errors import PrivacyError
+from understudy.privacy.budget import Budget
+from understudy.privacy.cost import Event, Plan
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import Noise
+from understudy.privacy.ledger import Made
+from understudy.privacy.noise import Noise, finite, integers
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.testing.checks import ContractBroken
 from understudy.testing.distributions import fingerprint
-from understudy.testing.exact import Chooser, ChoosingNoise, log_law
 from understudy.units import Unit
 
 __all__ = [
     "Front",
-    "GivenNoise",
     "RecordingNoise",
+    "SeededNoise",
     "StillNoise",
     "StrictCharges",
     "Tape",
@@ -94,26 +95,65 @@ class StrictCharges:
     def __init__(self, plan: Plan, relation: Relation = Relation.ADD_REMOVE) -> None:
         self.plan = plan
         self.relation = relation
-        self.charged: list[tuple[str, Event]] = []
+        self._made = Made("", 0, {}, Budget(Fraction(1), Fraction(0)), plan, None)
+
+    @property
+    def charged(self) -> list[tuple[str, Event]]:
+        """(purpose, event) of every draw, in order."""
+        return [(each.purpose, each.event) for each in self._made.charges]
 
     def charge(self, purpose: str, event: Event | None = None) -> Event:
         """The next draw of `purpose`; refuses what the plan does not hold any more."""
-        slot = self.plan[purpose]
-        zcdp = slot.event if isinstance(slot.event, Zcdp) else None
-        if (event is None) == (zcdp is not None):
-            raise PrivacyError(f"charge {purpose!r}: an event goes with a zCDP filter only")
-        drawn = event or slot.event
-        before = [known for name, known in self.charged if name == purpose]
-        if zcdp is not None:
-            used = sum((accounting.rho(known) for known in (*before, drawn)), Fraction(0))
-            if used > Fraction(zcdp.rho) * slot.times:
-                raise BudgetExhausted(f"charge {purpose!r}: its zCDP filter is used up")
-        elif len(before) >= slot.times:
-            raise BudgetExhausted(
-                f"charge {purpose!r}: all {slot.times} planned draws have been made"
-            )
-        self.charged.append((purpose, drawn))
+        drawn = self.plan.drawn(purpose, event)
+        self._made.require_left(self.plan[purpose], drawn)
+        self._made.count(0, purpose, drawn)
         return drawn
+
+
+class SeededNoise(Noise):
+    """For tests only: repeatable noise of the same shape. Releases made with it are NOT PRIVATE."""
+
+    private = False
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def laplace(self, values: Integers, scale: float) -> Integers:
+        """A difference of geometric variables: the discrete Laplace law, from float arithmetic."""
+        array = integers(values)
+        p = -np.expm1(-1.0 / finite(scale))
+        z = self._rng.geometric(p, array.size) - self._rng.geometric(p, array.size)
+        return (array + z).reshape(np.shape(values))
+
+    def gaussian(self, values: Integers, sigma: float) -> Integers:
+        """A discrete Gaussian by inversion on ±12σ, in float arithmetic; rounded where σ is large."""
+        array, sigma = integers(values), finite(sigma)
+        if sigma > 1e5:
+            return self.to_be_rounded(array, sigma).reshape(np.shape(values))
+        reach = int(np.ceil(12 * sigma)) + 1
+        support = np.arange(-reach, reach + 1)
+        law = np.exp(-(support.astype(float) ** 2) / (2 * sigma * sigma))
+        cdf = np.cumsum(law) / law.sum()
+        z = support[np.searchsorted(cdf, self._rng.random(array.size)).clip(0, support.size - 1)]
+        return (array + z).reshape(np.shape(values))
+
+    def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
+        """Gumbel top-k in float arithmetic."""
+        array = integers(scores)
+        if not 1 <= k <= array.size:
+            raise PrivacyError(f"cannot select {k} of {array.size} candidates")
+        noisy = array + self._rng.gumbel(scale=finite(scale), size=array.size)
+        return tuple(int(i) for i in np.argsort(-noisy, kind="stable")[:k])
+
+    def to_be_rounded(self, values: Integers, sigma: float) -> Integers:
+        """As `OpenDPNoise.to_be_rounded`, repeatable."""
+        return values + np.rint(sigma * self._rng.standard_normal(values.size)).astype(np.int64)
+
+    def below(self, number: int) -> int:
+        """Uniform; numbers beyond 2^63 lose their lowest bits, which no test minds."""
+        if number <= 2**63:
+            return int(self._rng.integers(number))
+        return int(self._rng.random() * number)
 
 
 class StillNoise(Noise):
@@ -171,30 +211,6 @@ class RecordingNoise(Noise):
     def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
         """See `Noise.top_k`."""
         return self._keep(self._noise.top_k(scores, scale, k))
-
-
-class GivenNoise(ChoosingNoise):
-    """`ChoosingNoise` for games that also measure: Gaussian draws get `gaussians`, in order.
-
-    What is enumerated is then the law of the selections given those releases, which is what adaptive
-    composition asks about. NOT PRIVATE.
-    """
-
-    def __init__(self, chooser: Chooser, gaussians: Sequence[Integers] = ()) -> None:
-        super().__init__(chooser)
-        self._gaussians = list(gaussians)
-
-    def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
-        """One branch; single picks by the closed form of their law, which is much faster."""
-        if k > 1:
-            return super().top_k(scores, scale, k)
-        return (self._chooser.choose(log_law(scores, scale)),)
-
-    def gaussian(self, values: Integers, sigma: float) -> Integers:
-        """The next given answer."""
-        if not self._gaussians:
-            return super().gaussian(values, sigma)
-        return np.asarray(self._gaussians.pop(0), dtype=np.int64).reshape(np.shape(values))
 
 
 class Tape:

@@ -14,12 +14,12 @@ from starlette.staticfiles import StaticFiles
 
 from understudy._version import __version__
 from understudy.errors import UnderstudyError
-from understudy.web.errors import headline_of
+from understudy.web.errors import NotReady, headline_of
 from understudy.web.guard import Guard, Settings, own_form
 from understudy.web.jobs import Jobs, Launch
 from understudy.web.pages import accounts, audits, login, planning, releases, tables
 from understudy.web.pages import jobs as job_pages
-from understudy.web.people import HOURS, People
+from understudy.web.people import HOURS, People, TooManyTries
 from understudy.web.proxy import BehindProxy
 from understudy.web.site import Site, site_of
 from understudy.web.workers import Workers
@@ -60,6 +60,7 @@ def create_app(
         app.include_router(room.router)
     app.mount("/static", StaticFiles(packages=[("understudy.web", "static")]), name="static")
     app.add_exception_handler(UnderstudyError, _refused)  # type: ignore[arg-type]
+    app.add_exception_handler(TooManyTries, login.too_many)  # type: ignore[arg-type]
     app.add_exception_handler(HTTPException, _http)  # type: ignore[arg-type]
     app.add_exception_handler(RequestValidationError, _malformed)  # type: ignore[arg-type]
     app.add_middleware(Guard, settings=settings, people=people, page=site.error)
@@ -80,7 +81,8 @@ def _refused(request: Request, error: UnderstudyError) -> Response:
     """An error that understudy raised on purpose: its message is for people."""
     site = site_of(request)
     message, status = site.problem(error)
-    return site.error(request, status, headline_of(error), message[:1].upper() + message[1:])
+    link = error.link if isinstance(error, NotReady) else ""
+    return site.error(request, status, headline_of(error), message, link)
 
 
 def _http(request: Request, error: HTTPException) -> Response:
@@ -95,7 +97,7 @@ def _http(request: Request, error: HTTPException) -> Response:
 
 def _malformed(request: Request, error: RequestValidationError) -> Response:
     """A parameter of another type than the page sends; its value is not repeated."""
-    names = sorted({str(part["loc"][-1]) for part in error.errors()})
+    names = sorted({str(part["loc"][:2][-1]) for part in error.errors()})  # where, then what
     return site_of(request).error(
         request, 422, "This does not work as given", f"Please check: {', '.join(names)}."
     )

@@ -21,11 +21,12 @@ from understudy.columns.unmodelled import (
 )
 from understudy.draft import typed
 from understudy.errors import SchemaError
-from understudy.schema import Column, Incomplete, Modelled, Schema
+from understudy.schema import Column, Identifier, Incomplete, Modelled, Schema, Text
+from understudy.schema.family import FamilySchema
 from understudy.schema.toml import build_column
 from understudy.wording import domain
 
-__all__ = ["KINDS", "Card", "Fact", "card", "cards", "column_from", "replaced"]
+__all__ = ["KINDS", "Card", "Fact", "card", "cards", "column_from", "columns", "replaced"]
 
 KINDS = {
     "category": "one of a list",
@@ -34,8 +35,8 @@ KINDS = {
     "number": "number",
     "date": "date",
     "datetime": "date and time",
-    "identifier": "identifier: leave it out",
-    "text": "free text: left out",
+    "identifier": "names or numbers of people or things",
+    "text": "free text",
 }
 """The types a person may choose, in words."""
 
@@ -75,6 +76,18 @@ class Card:
     """How many facts wait for somebody."""
     problem: str
     """Why no release could take the column as it is; may be nothing."""
+    settled: str
+    """What is to become of it, once nothing waits."""
+    table: str = ""
+    """Which of two tables it is of."""
+
+    @property
+    def left_out(self) -> bool:
+        """Whether no release has it."""
+        return self.settled == _LEFT_OUT
+
+
+_LEFT_OUT = "left out"
 
 
 _FIELDS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
@@ -142,9 +155,19 @@ _COMMON = (
 )
 
 
+def columns(schema: Schema) -> list[tuple[str, Column]]:
+    """Every column, and of two tables which it is of, those of the parents first."""
+    if not isinstance(schema, FamilySchema):
+        return [("", column) for column in schema.columns]
+    parents, children, family = schema.tables
+    pairs = ((family.parent, parents), (family.child, children))
+    return [(name, column) for name, table in pairs for column in table.columns]
+
+
 def cards(schema: Schema) -> list[Card]:
     """Every column."""
-    return [card(column, at) for at, column in enumerate(schema.columns)]
+    every = enumerate(columns(schema))
+    return [dataclasses.replace(card(column, at), table=table) for at, (table, column) in every]
 
 
 def card(column: Column, at: int) -> Card:
@@ -170,7 +193,16 @@ def card(column: Column, at: int) -> Card:
         facts,
         len(column.read_from_rows),
         problem,
+        _settled(column),
     )
+
+
+def _settled(column: Column) -> str:
+    if isinstance(column, Undeclared):
+        return "found privately"
+    if isinstance(column, Identifier):
+        return _LEFT_OUT if column.dropped else "written anew"
+    return _LEFT_OUT if isinstance(column, Text) else "confirmed"
 
 
 def _formless(column: Column) -> bool:
@@ -245,6 +277,12 @@ def column_from(form: Mapping[str, str], old: Column, *, confirm_all: bool = Fal
 
 def replaced(schema: Schema, at: int, column: Column) -> Schema:
     """The schema with another column in one place."""
-    columns = [*schema.columns]
-    columns[at] = column
-    return dataclasses.replace(schema, columns=tuple(columns))
+    made = [each for _, each in columns(schema)]
+    made[at] = column
+    if not isinstance(schema, FamilySchema):
+        return dataclasses.replace(schema, columns=tuple(made))
+    parents, children, _ = schema.tables
+    cut = len(parents.columns)
+    halves = zip((parents, children), (made[:cut], made[cut:]), strict=True)
+    first, second = (dataclasses.replace(t, rules=(), columns=tuple(own)) for t, own in halves)
+    return schema.changed((first, second))

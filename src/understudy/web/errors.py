@@ -7,12 +7,11 @@ from understudy.errors import (
     BundleError,
     InputError,
     PrivacyError,
-    UnconfirmedError,
     UnderstudyError,
     WorkError,
 )
 
-__all__ = ["Busy", "Missing", "Refused", "TooLarge", "headline_of", "status_of"]
+__all__ = ["Busy", "Missing", "NotReady", "Refused", "TooLarge", "headline_of", "status_of"]
 
 
 class Missing(InputError):
@@ -27,6 +26,14 @@ class Refused(UnderstudyError):
     """Somebody may not do this."""
 
 
+class NotReady(InputError):
+    """No release can be planned before somebody has seen to the schema, at the address `link`."""
+
+    def __init__(self, message: str, link: str = "") -> None:
+        super().__init__(message)
+        self.link = link
+
+
 class Busy(WorkError):
     """Too much is waiting already; nothing was begun."""
 
@@ -37,7 +44,7 @@ _KINDS: tuple[tuple[type[UnderstudyError], int, str], ...] = (
     (TooLarge, 413, "This is too large"),
     (Refused, 403, "This may not be done"),
     (BudgetExhausted, 409, "The budget does not allow this"),
-    (UnconfirmedError, 409, "Some facts are not confirmed yet"),
+    (NotReady, 409, "The schema is not ready for a release"),
     (PrivacyError, 409, _USUAL),
     (BundleError, 422, "This release cannot be opened"),
     (InputError, 422, _USUAL),

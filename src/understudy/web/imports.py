@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from understudy.errors import BundleError, UnderstudyError, WorkError, cut
 from understudy.releases.bundle import FILES, MANIFEST, MEASURED, SIGNATURE
+from understudy.releases.form import FAMILY_FILES
 from understudy.releases.verify import Verification, verify
 from understudy.report import NAME as REPORT
 from understudy.web.errors import TooLarge
@@ -23,8 +24,8 @@ from understudy.wording import byte_size
 __all__ = ["EVERY", "PARTS", "TARGET", "check_file"]
 
 PARTS = (MANIFEST, *FILES)
-"""What every release is made of."""
-EVERY = (*PARTS, MEASURED, SIGNATURE, REPORT)
+"""What a release of one table is made of; one of two has `FAMILY_FILES` for the last."""
+EVERY = (*PARTS, *FAMILY_FILES, MEASURED, SIGNATURE, REPORT)
 """What it may hold."""
 TARGET = "bundle"
 """The folder beside the zip that it is unpacked into."""

@@ -184,7 +184,9 @@ def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -
     from understudy.releases.outline import assumed_rows
     from understudy.report import About, save
     from understudy.schema import Schema
+    from understudy.schema.family import FamilySchema
     from understudy.source import read
+    from understudy.source.families import FamilySource
 
     teller(Progress("checking", 0, 1))
     table = Workspace(root).table(facts["table"])
@@ -199,17 +201,21 @@ def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -
             "reservation": facts["reservation"],
         }
     )
-    prepared = prepare(Schema.load(folder / "schema.toml"), wanted.resolved())
+    schema = Schema.load(folder / "schema.toml")
+    prepared = prepare(schema, wanted.resolved())
     teller.expect(prepared.forecast(assumed_rows(prepared, facts["rows"])).seconds)
-    with reserve(prepared, read(table.rows), progress=teller) as reserved:
+    tables = [read(file) for file in table.files]
+    source = FamilySource(*tables) if isinstance(schema, FamilySchema) else tables[0]
+    with reserve(prepared, source, progress=teller) as reserved:
         release = reserved.run(teller)
     teller(Progress("saving", 0, 1))
-    save(release, out, about=About(title=facts["name"]))
+    about = About(facts["name"], facts.get("owner") or None)
+    save(release, out, about=about, name=f"{folder.name}.release")  # as it is downloaded
 
 
 def _audit(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> None:
-    from understudy.audit.judge import Claim
-    from understudy.audit.releases import audit_release, plant_like
+    from understudy.audit.judge import Claim, audit
+    from understudy.audit.releases import plant_like
     from understudy.releases import Release
 
     release = Release.load(root / "releases" / facts["release"])
@@ -218,7 +224,7 @@ def _audit(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> 
         f"{len(design.canaries)} planted records, hidden in {len(design.background):,} rows: "
         "the synthetic rows of the release"
     )
-    audit = audit_release(
+    found = audit(
         design,
         Claim(release.epsilon, release.delta, 0.05),
         runs=facts["runs"],
@@ -230,7 +236,7 @@ def _audit(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> 
     out = root / "audits" / folder.name
     out.mkdir(exist_ok=True)
     write_json(out / "of.json", {"release": facts["release"], "name": facts["name"]})
-    audit.save(out / "audit.json")
+    found.save(out / "audit.json")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from typing import Any
 
 from understudy.errors import InputError
 from understudy.progress import STAGES
-from understudy.web.workspace import Workspace, now, read_json, write_json
+from understudy.web.workspace import Workspace, now, read_json, unused, write_json
 
 __all__ = ["ACTIVE", "Job", "Jobs", "Spent", "launch"]
 
@@ -142,7 +142,8 @@ class Jobs:
         for file, text in files.items():
             (folder / file).write_text(text, encoding="utf-8")
         reservation = secrets.token_hex(8)  # what the ledger will call it, if it gets that far
-        job = {"kind": kind, "name": name, "created": now(), "reservation": reservation}
+        called = unused(name, [job.name for job in self.all() if job.id != identity])
+        job = {"kind": kind, "name": called, "created": now(), "reservation": reservation}
         write_json(folder / "job.json", {**facts, **job, "slots": self._slots})
         self._run(folder)
         return self.look(identity)

@@ -48,6 +48,7 @@ class PatientProtocol(H11Protocol):
     _phase: object = None
     _deadline: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
+    _hung_up = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client is there."""
@@ -74,10 +75,26 @@ class PatientProtocol(H11Protocol):
         return not self._idle, self._known, self._since
 
     def data_received(self, data: bytes) -> None:
-        """A piece of a request."""
+        """A piece of a request; after the last answer it is thrown away."""
+        if self._hung_up:
+            return
         self._arrived += len(data)
         super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.transport = _AnswerFirst(self)  # type: ignore[assignment]
         self._watch()
+
+    def hang_up(self) -> None:
+        """Close the connection, but let a client that is still sending see its answer first.
+
+        To close a socket with bytes that nobody read resets the connection, and the client loses an
+        answer that it has not read yet. So our side alone is closed, and the rest lingers.
+        """
+        if self.conn.their_state is h11.SEND_BODY and self.transport.can_write_eof():
+            self._hung_up = True
+            self.transport.write_eof()
+        else:
+            self.transport.close()
 
     def on_response_complete(self) -> None:
         """An answer is given, perhaps before the request was read."""
@@ -142,3 +159,19 @@ class PatientProtocol(H11Protocol):
             self._watch()
         else:
             self.transport.abort()
+
+
+@dataclass(frozen=True, slots=True)
+class _AnswerFirst:
+    """A connection as uvicorn's answer uses it: written to, asked whether it closes, and closed."""
+
+    protocol: PatientProtocol
+
+    def write(self, data: bytes) -> None:
+        self.protocol.transport.write(data)
+
+    def is_closing(self) -> bool:
+        return self.protocol.transport.is_closing()
+
+    def close(self) -> None:
+        self.protocol.hang_up()

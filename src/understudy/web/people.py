@@ -23,7 +23,7 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -244,6 +244,7 @@ class Try:
     at: float
 
 
+@dataclass(eq=False)
 class Throttle:
     """Guessing is slow: a try counts from before its password is looked at, many at once do not help.
 
@@ -252,12 +253,11 @@ class Throttle:
     Tries that are refused are not kept, so what is kept has at most `total` entries, whoever comes.
     """
 
-    def __init__(
-        self, account: int = 8, address: int = 20, total: int = 60, seconds: float = 60.0
-    ) -> None:
-        self._account, self._address, self._total = account, address, total
-        self._seconds = seconds
-        self._tries: list[Try] = []
+    account: int = 8
+    address: int = 20
+    total: int = 60
+    seconds: float = 60.0
+    _tries: list[Try] = field(default_factory=list)
 
     def begin(self, account: str, address: str) -> Try:
         """Count a try as wrong, until it is `forgiven`.
@@ -266,17 +266,15 @@ class Throttle:
             TooManyTries: One of the three limits is reached.
         """
         now, address = time.monotonic(), _network(address)
-        self._tries = [each for each in self._tries if each.at > now - self._seconds]
-        same_account = [each.at for each in self._tries if each.account == account]
-        same_address = [each.at for each in self._tries if each.address == address]
-        every = [each.at for each in self._tries]
-        for times, most in (
-            (same_account, self._account),
-            (same_address, self._address),
-            (every, self._total),
-        ):
+        self._tries = [each for each in self._tries if each.at > now - self.seconds]
+        limits = (
+            ([each.at for each in self._tries if each.account == account], self.account),
+            ([each.at for each in self._tries if each.address == address], self.address),
+            ([each.at for each in self._tries], self.total),
+        )
+        for times, most in limits:
             if len(times) >= most:
-                raise TooManyTries(max(1, round(times[-most] + self._seconds - now)))
+                raise TooManyTries(max(1, round(times[-most] + self.seconds - now)))
         begun = Try(account, address, now)
         self._tries.append(begun)
         return begun

@@ -71,35 +71,23 @@ def account_of(ledger: Ledger, name: str, opened: list[str] | None = None) -> Ac
     return Account(books, spent.epsilon, spent.remaining_epsilon, spent.remaining_delta)
 
 
+@dataclass(eq=False)
 class Site:
     """One running page."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        workspace: Workspace,
-        people: People,
-        jobs: Jobs,
-        workers: Workers,
-    ) -> None:
-        self.settings = settings
-        self.workspace = workspace
-        self.people = people
-        self.jobs = jobs
-        self.workers = workers
-        self.storage = Storage(workspace)
-        self.throttle = Throttle()
+    settings: Settings
+    workspace: Workspace
+    people: People
+    jobs: Jobs
+    workers: Workers
+
+    def __post_init__(self) -> None:
+        """Keep what is made once."""
+        self.storage, self.throttle = Storage(self.workspace), Throttle()
         self._templates = environment("understudy.web")
-        words = {"number": number, "percent": percent, "points": points, "duration": duration}
-        more = {
-            "nothing": nothing,
-            "at_most": at_most,
-            "byte_size": byte_size,
-            "when": _when,
-            "exact": _exact,
-            "prose": _prose,
-        }
-        self._templates.filters.update(words | more)
+        shown = (number, percent, points, duration, nothing, at_most, byte_size)
+        own = {"when": _when, "exact": _exact, "prose": _prose, "sentence": _sentence}
+        self._templates.filters.update({each.__name__: each for each in shown} | own)
         self._templates.globals.update(version=__version__, static=static_version())
 
     def render(self, name: str, context: Mapping[str, Any]) -> str:
@@ -123,11 +111,15 @@ class Site:
             "here": "",
         }
 
-    def error(self, request: Request, status: int, headline: str, text: str) -> Response:
-        """What happened and what to do, as a page or as JSON."""
+    def error(
+        self, request: Request, status: int, headline: str, text: str, link: str = ""
+    ) -> Response:
+        """What happened and what to do, perhaps at the address `link`; as a page or as JSON."""
+        text = _sentence(text)
         if not wants_page(request):
             return JSONResponse({"error": headline, "detail": text}, status)
-        return self.page(request, "error.html", status, headline=headline, text=text, code=status)
+        known = {"headline": headline, "text": text, "code": status, "link": link}
+        return self.page(request, "error.html", status, **known)
 
 
 def site_of(request: Request) -> Site:
@@ -165,7 +157,13 @@ def _exact(value: Any) -> str:
     return f"{float(value):.6g}".replace("e-0", "e-")
 
 
+def _sentence(text: str) -> str:
+    """A message with a capital at its beginning, unless that is the name of a file or an option."""
+    named = re.match(r"\S*[._]\S|\S+ = ", text)
+    return text if named else text[:1].upper() + text[1:]
+
+
 def _prose(text: str) -> Markup:
     """A message as a sentence on a page; what stands in `backticks` is code."""
-    written = str(escape(text[:1].upper() + text[1:]))
+    written = str(escape(_sentence(text) + ("" if text.endswith((".", "?", ":")) else ".")))
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", written))  # escaped above

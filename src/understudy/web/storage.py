@@ -17,11 +17,12 @@ from typing import Any, TypeVar
 
 from understudy.errors import BundleError
 from understudy.releases import Release
-from understudy.releases.bundle import FILES, MANIFEST, MEASURED, SIGNATURE, read_manifest
+from understudy.releases.bundle import MANIFEST, read_manifest
 from understudy.releases.example import example
 from understudy.releases.verdict import Verdict, verdict
 from understudy.releases.verify import Check, Verification, verify
-from understudy.report import NAME as REPORT
+from understudy.report.page import About
+from understudy.web.imports import EVERY
 from understudy.web.workspace import Workspace, read_json, write_json
 
 __all__ = ["Storage", "Summary"]
@@ -29,7 +30,6 @@ __all__ = ["Storage", "Summary"]
 T = TypeVar("T")
 _LOADED = 6
 _SMALL = 256
-_EVERY = (MANIFEST, SIGNATURE, REPORT, MEASURED, *FILES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,19 +128,25 @@ class Storage:
             return None
         return Verification(tuple(Check(**each) for each in kept["checks"]), kept["digest"])
 
-    def report(self, identity: str, name: str, audit: Mapping[str, Any] | None) -> str:
-        """The report, as `understudy report` writes it."""
+    def report(self, identity: str, about: About, audit: Mapping[str, Any] | None) -> str:
+        """The report, as `understudy report` writes it of the folder that is downloaded."""
         from understudy.report import render
 
         folder = self._workspace.path("releases", identity)
         digest = self.summary(identity).digest
         return self._reports.get(
-            (*_state(folder), name, audit is None),
-            lambda: render(self.release(identity), name=name, digest=digest, audit=audit),
+            (*_state(folder), about, audit is None),
+            lambda: render(
+                self.release(identity),
+                name=f"{identity}.release",
+                digest=digest,
+                about=about,
+                audit=audit,
+            ),
         )
 
 
-def _state(folder: Path, names: tuple[str, ...] = _EVERY) -> tuple[str, ...]:
+def _state(folder: Path, names: tuple[str, ...] = EVERY) -> tuple[str, ...]:
     """Where a release is, and then a text for every file that changes when the file does."""
     return (str(folder), *(_changes(folder / name) for name in names))
 

@@ -23,7 +23,7 @@ from understudy.web.guard import FOREIGN, form_is_ours
 from understudy.web.site import site_of
 from understudy.wording import byte_size
 
-__all__ = ["Received", "received"]
+__all__ = ["Received", "Sent", "received"]
 
 _MOST_FIELD = 10_000
 _MOST_FIELDS = 50
@@ -31,21 +31,32 @@ _DAMAGED = "the form arrived damaged; send it again"
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
-    """A form with one file, which lies in a folder under a name of ours."""
+class Sent:
+    """A file, which lies in a folder under a name of ours."""
 
-    fields: dict[str, str]
     filename: str
     """The name that it had, without a path."""
     path: Path
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A form with at least one file."""
+
+    fields: dict[str, str]
+    files: tuple[Sent, ...]
+
+
+NameFor = Callable[[str, int], str]
+"""Maps the name that a file had, and how many came before it, to the name that it gets."""
+
+
 @asynccontextmanager
-async def received(request: Request, name_for: Callable[[str], str]) -> AsyncIterator[Received]:
+async def received(request: Request, name_for: NameFor, most: int = 1) -> AsyncIterator[Received]:
     """What somebody sends, for as long as this lasts: afterwards its folder is gone.
 
-    `name_for` maps the name that the file had to the one that it gets; it refuses by raising.
+    At most so many files, which together may be as large as one; `name_for` refuses by raising.
 
     Raises:
         TooLarge: More than the page takes.
@@ -55,7 +66,7 @@ async def received(request: Request, name_for: Callable[[str], str]) -> AsyncIte
     """
     try:
         with site_of(request).workspace.incoming() as folder:
-            yield await _read(request, _Parts(request, folder, name_for))
+            yield await _read(request, _Parts(request, folder, name_for, most))
     except OSError as error:
         raise WorkError(
             f"the file could not be kept ({error.strerror}), and nothing of it was; free some space "
@@ -89,19 +100,18 @@ async def _read(request: Request, parts: _Parts) -> Received:
             parts.close()
     if not parts.token_seen:
         raise Refused(FOREIGN)
-    if parts.path is None:
+    if not parts.files:
         raise InputError("no file was chosen; choose one and send it again")
-    return Received(parts.fields, parts.filename, parts.path, parts.size)
+    return Received(parts.fields, tuple(parts.files))
 
 
 class _Parts:
-    """The parser's events, turned into fields and a file."""
+    """The parser's events, turned into fields and files."""
 
-    def __init__(self, request: Request, folder: Path, name_for: Callable[[str], str]) -> None:
+    def __init__(self, request: Request, folder: Path, name_for: NameFor, files: int) -> None:
         self.fields: dict[str, str] = {}
-        self.filename = ""
-        self.path: Path | None = None
-        self.size = 0
+        self.files: list[Sent] = []
+        self._size, self._most_files = 0, files
         self.token_seen = form_is_ours(request, request.headers.get("x-csrf-token", ""))
         self._request, self._folder, self._name_for = request, folder, name_for
         self._most = site_of(request).settings.max_upload
@@ -179,17 +189,18 @@ class _Parts:
         filename = filename.replace("\\", "/").rpartition("/")[2][:200]
         if not filename:
             return  # a form sent without choosing a file
-        if self.path is not None:
-            raise InputError("one file at a time; choose a single file")
-        target = self._folder / self._name_for(filename)
-        self.filename, self.path = filename, target
+        if len(self.files) == self._most_files:
+            most = "one file" if self._most_files == 1 else f"at most {self._most_files} files"
+            raise InputError(f"{most} at a time; choose fewer")
+        target = self._folder / self._name_for(filename, len(self.files))
+        self.files.append(Sent(filename, target, 0))
         target.touch(0o600, exist_ok=False)
         self._file = target.open("wb")
 
     def _data(self, data: bytes, start: int, end: int) -> None:
         if self._file is not None:
-            self.size += end - start
-            if self.size > self._most:
+            self._size += end - start
+            if self._size > self._most:
                 raise TooLarge(f"the file is larger than {byte_size(self._most)}; {self._limit}")
             self._file.write(data[start:end])
         elif self._field is not None:
@@ -200,6 +211,8 @@ class _Parts:
     def _end(self) -> None:
         if self._file is not None:
             self.close()
+            last = self.files[-1]
+            self.files[-1] = Sent(last.filename, last.path, last.path.stat().st_size)
         elif self._field is not None:
             text = self._text.decode("utf-8", "replace")
             self.fields[self._field] = text

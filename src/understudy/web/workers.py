@@ -14,7 +14,7 @@ import json
 import multiprocessing
 import os
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import asynccontextmanager
@@ -22,15 +22,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from understudy.draft.people import RowsPerUnit
 from understudy.errors import BundleError, InputError, SourceError, UnderstudyError
 from understudy.quoting import unquoted
 from understudy.releases.verify import Check, Verification
-from understudy.units import OPEN
+from understudy.schema import Schema
 from understudy.web.confined import Limits, Stopped, follow_server, run_confined
 from understudy.web.errors import Busy
 from understudy.web.imports import check_file
 
-__all__ = ["Limits", "Turns", "Workers", "draft_file", "plan_release"]
+__all__ = ["Limits", "Turns", "Workers", "draft_files", "plan_release"]
 
 _KEPT = 512
 _SPAWN = multiprocessing.get_context("spawn")
@@ -104,19 +105,25 @@ class Workers:
         self._pool: ProcessPoolExecutor | None = None
         self._plans: OrderedDict[str, Any] = OrderedDict()
 
-    async def draft(self, path: Path, shown: str, who: str = "") -> dict[str, Any]:
-        """`{"schema", "columns", "units"}` of a file that `who` sent and that messages call `shown`.
+    async def draft(
+        self, files: Sequence[tuple[Path, str]], who: str = "", split: str = ""
+    ) -> dict[str, Any]:
+        """`{"schema", "columns", "units", "parents"}` of files that `who` sent, under these names.
+
+        Of two files one has the parents, number `parents`; one file may be split by a column.
 
         Raises:
             InputError: It cannot be read; the message holds no value of a row.
             Busy: Too many files of `who` are waiting.
         """
+        every = " or ".join(shown for _, shown in files)
         try:
             async with self._turns.turn(who):
-                return await self._alone(TABLE, draft_file, str(path), shown)
+                named = [(str(path), shown) for path, shown in files]
+                return await self._alone(TABLE, draft_files, named, split)
         except Stopped:
             raise SourceError(
-                f"{shown} cannot be read: it brought its reader down, or took more than "
+                f"{every} cannot be read: it brought its reader down, or took more than "
                 f"{TABLE.words}, so it is damaged or made to do so. Write the table anew, as CSV in "
                 "UTF-8 or as Parquet"
             ) from None
@@ -179,20 +186,56 @@ class Workers:
             self._pool = None
 
 
-def draft_file(path: str, shown: str) -> dict[str, Any]:
+def draft_files(files: Sequence[tuple[str, str]], split: str = "") -> dict[str, Any]:
     """Draft a schema; in a process of its own, because files can be made to break readers."""
-    from understudy.draft import draft, rows_per_unit
-
+    shown = " or ".join(name for _, name in files)
     try:
         with unquoted(shown):
-            schema = draft(path)
-            asked = rows_per_unit(schema, path) if schema.unit_word == OPEN else ()
-            units = [asdict(found) for found in asked]
-            return {"schema": schema.dumps(), "columns": len(schema.columns), "units": units}
+            if len(files) > 1 or split:
+                return _draft_families(files, split)
+            return _draft_one(files[0][0])
     except UnderstudyError as error:
-        raise type(error)(_called(str(error), path, shown)) from None
+        message = str(error)
+        for path, name in files:
+            message = _called(message, path, name)
+        raise type(error)(message) from None
     except MemoryError:
         raise SourceError(f"{shown} does not fit the memory of this machine") from None
+
+
+def _draft_one(path: str) -> dict[str, Any]:
+    from understudy.draft import draft
+    from understudy.draft.people import counted
+    from understudy.source import read, read_table
+
+    schema, table = draft(path), read_table(read(path))
+    asked = [found for found in counted(schema, table) if found.repeats]
+    return _drafted(schema, len(schema.columns), table.num_rows, asked)
+
+
+def _draft_families(files: Sequence[tuple[str, str]], split: str) -> dict[str, Any]:
+    from understudy.draft import children_per_parent, draft_families, draft_split
+    from understudy.draft.families import table_name
+
+    if len(files) > 1 and split:
+        raise InputError(f"split = {split[:60]!r} is for one file that holds both levels")
+    paths, names = [path for path, _ in files], [table_name(name) for _, name in files]
+    if split:
+        schema = draft_split(paths[0], split, name=names[0])
+    else:
+        schema = draft_families(paths[0], paths[1], names=names)
+    parents, children, family = schema.tables
+    at = int(not split and family.parent != names[0])
+    counted = children_per_parent(schema, paths[-1 - at])
+    columns = len(parents.columns) + len(children.columns)
+    return {**_drafted(schema, columns, counted.units, [counted]), "parents": at}
+
+
+def _drafted(
+    schema: Schema, columns: int, rows: int, seen: Iterable[RowsPerUnit]
+) -> dict[str, Any]:
+    units = {"rows": rows, "units": [asdict(found) for found in seen]}
+    return {"schema": schema.dumps(), "columns": columns, "units": units, "parents": 0}
 
 
 def _called(message: str, path: str, shown: str) -> str:
@@ -207,7 +250,6 @@ def plan_release(schema: str, choices: dict[str, Any], rows: int | None) -> dict
     from understudy.privacy.budget import decimal
     from understudy.releases import prepare
     from understudy.releases.outline import outline
-    from understudy.schema import Schema
 
     try:
         prepared = prepare(Schema.loads(schema), rows=rows, **choices)

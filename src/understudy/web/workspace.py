@@ -2,7 +2,9 @@
 
     ledger.db            every charge ever made here
     tables/ID/           table.json · rows.csv or rows.parquet, private · schema.toml
-                         · units.json, private: how many rows people have
+                         · children.csv or children.parquet, private: of the parents in rows
+                         · units.json, private: how many rows there are, and of one person
+                         · changes.json, private: the schema before each change
     jobs/ID/             job.json · state.json · lock · journal/, what a killed release goes on from
     releases/ID/         bundles, as `understudy release` writes them
     checked/ID.json      what the check of an imported release found
@@ -21,10 +23,12 @@ import re
 import secrets
 import shutil
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from filecmp import cmp
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +43,14 @@ __all__ = [
     "now",
     "read_json",
     "suffix_of",
+    "unused",
     "without_paths",
     "write_json",
 ]
 
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 _VERSION = 1
+_PARTS = ("tables", "jobs", "releases", "checked", "audits", "published", "incoming")
 _LONGEST = 48
 _SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".parquet", ".pq")
 
@@ -80,6 +86,13 @@ class Table:
     """Bytes, as uploaded."""
     created: str
     folder: Path
+    children: str = ""
+    """The name of the file with the children of these rows, where there are two tables."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All private rows: of one table, or of parents and children."""
+        return tuple(self.folder / name for name in (self.file, self.children) if name)
 
     @property
     def rows(self) -> Path:
@@ -93,8 +106,13 @@ class Table:
 
     @property
     def units(self) -> Path:
-        """How many rows people have, for the custodian who has to say who is protected."""
+        """How many rows there are and people have, for custodians alone."""
         return self.folder / "units.json"
+
+    @property
+    def changes(self) -> Path:
+        """What was changed in the schema, and how it was before."""
+        return self.folder / "changes.json"
 
     @property
     def present(self) -> bool:
@@ -117,15 +135,7 @@ class Workspace:
                     f"`understudy serve` made"
                 )
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            for part in (
-                "tables",
-                "jobs",
-                "releases",
-                "checked",
-                "audits",
-                "published",
-                "incoming",
-            ):
+            for part in _PARTS:
                 (self.folder / part).mkdir(exist_ok=True, mode=0o700)
             if not self._mark.exists():
                 write_json(self._mark, {"format": "understudy workspace", "version": _VERSION})
@@ -158,8 +168,7 @@ class Workspace:
             folder = self.folder / part / identity
             if folder.is_dir():
                 return folder
-        kinds = {"tables": "table", "jobs": "job", "releases": "release", "audits": "audit"}
-        raise Missing(f"there is no such {kinds[part]} here; it may have been removed")
+        raise Missing(f"there is no such {part.removesuffix('s')} here; it may have been removed")
 
     def published(self, identity: str) -> bool:
         """Whether a custodian has opened a release to analysts."""
@@ -168,8 +177,7 @@ class Workspace:
     def publish(self, identity: str, who: str) -> None:
         """Open a release to analysts; what they have seen cannot be taken back."""
         self.path("releases", identity)
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        write_json(self._publication(identity), {"by": who, "at": now})
+        write_json(self._publication(identity), {"by": who, "at": now()})
 
     def _publication(self, identity: str) -> Path:
         return self.folder / "published" / f"{identity}.json"
@@ -182,11 +190,12 @@ class Workspace:
         """A readable name for an address that nothing in `parts` has yet."""
         plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
         base = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:_LONGEST].strip("-") or "table"
-        identity, count = base, 1
-        while any((self.folder / part / identity).exists() for part in parts):
-            count += 1
-            identity = f"{base}-{count}"
-        return identity
+        numbered = (f"{base}-{number}" for number in count(2))
+        return next(
+            identity
+            for identity in chain([base], numbered)
+            if not any((self.folder / part / identity).exists() for part in parts)
+        )
 
     # -- tables ----------------------------------------------------------------------------------
 
@@ -200,24 +209,45 @@ class Workspace:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
+    def twin(self, files: Sequence[Path]) -> Table | None:
+        """The table here that has these files, byte for byte."""
+
+        def same(theirs: Sequence[Path]) -> bool:
+            alike = (any(cmp(mine, file, shallow=False) for mine in files) for file in theirs)
+            return len(theirs) == len(files) and all(alike)
+
+        return next((t for t in self.tables() if t.present and same(t.files)), None)
+
     def add_table(
-        self, name: str, rows: Path, schema: str, columns: int, units: Sequence[Any] = ()
+        self,
+        name: str,
+        rows: Path,
+        schema: str,
+        columns: int,
+        units: Mapping[str, Any] | None = None,
+        children: Path | None = None,
     ) -> Table:
-        """Take over an uploaded file whose schema has been drafted."""
+        """Take over an uploaded file, or parents and children, whose schema has been drafted."""
         with self.ledger() as ledger:
             taken = set(ledger.datasets())
         identity = self.new_identity(name, "tables")
         while identity in taken:  # a budget is never handed to another table
             identity = self.new_identity(f"{name} {secrets.token_hex(2)}", "tables")
-        size = rows.stat().st_size
         staging = rows.parent / "table"
         staging.mkdir(mode=0o700)
-        rows.rename(staging / rows.name)
+        given = {"file": ("rows", rows)}
+        if children is not None:
+            given["children"] = ("children", children)
+        called = unused(name, [table.name for table in self.tables()])
+        facts: dict[str, Any] = {"name": called, "columns": columns, "size": 0}
+        for key, (stem, path) in given.items():
+            facts["size"] += path.stat().st_size
+            facts[key] = f"{stem}{suffix_of(path.name) or ''}"
+            path.rename(staging / facts[key])
         (staging / "schema.toml").write_text(schema, encoding="utf-8")
-        facts = {"name": name, "file": rows.name, "columns": columns, "size": size}
         write_json(staging / "table.json", {**facts, "created": now()})
-        if units:
-            write_json(staging / "units.json", list(units))
+        if units is not None:
+            write_json(staging / "units.json", units)
         try:
             staging.rename(self.folder / "tables" / identity)
         except OSError:
@@ -236,10 +266,8 @@ class Workspace:
         """Every table that can be read, by name."""
         readable: list[Table] = []
         for identity in self.identities("tables"):
-            try:
+            with suppress(Missing):
                 readable.append(self.table(identity))
-            except Missing:
-                continue
         return readable
 
     def remove_rows(self, table: Table) -> None:
@@ -247,8 +275,14 @@ class Workspace:
 
         The account stays: what was spent on these people remains spent.
         """
-        for part in (table.rows, table.schema, table.units):
+        for part in (*table.files, table.schema, table.units, table.changes):
             part.unlink(missing_ok=True)
+
+
+def unused(name: str, taken: Collection[str]) -> str:
+    """The name, with a number where others have it."""
+    numbered = (f"{name} ({number})" for number in count(2))
+    return next(each for each in chain([name], numbered) if each not in taken)
 
 
 def suffix_of(name: str) -> str | None:

@@ -5,13 +5,13 @@ import pytest
 import understudy as us
 from understudy import demo, errors
 from understudy.errors import InputError
-from understudy.game.methods import AIMMethod, GaussianMethod, MSTMethod
+from understudy.game.methods.aim import AIMMethod
+from understudy.game.methods.gaussian import GaussianMethod
+from understudy.game.methods.mst import MSTMethod
 from understudy.privacy import accounting
 from understudy.privacy.cost import event_from_json
 from understudy.schema import Schema
-from understudy.testing import (
-    tiny_design,
-)
+from understudy.testing import tiny_design
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,13 @@ from fractions import Fraction
 import pytest
 
 from understudy.errors import InputError
-from understudy.game.methods import (
-    METHODS,
-    AIMMethod,
-    GaussianMethod,
-    IndependentMethod,
-    MaxEntMethod,
-    MSTMethod,
-    MWEMMethod,
-    method,
-)
+from understudy.game.methods import METHODS, method
+from understudy.game.methods.aim import AIMMethod
+from understudy.game.methods.gaussian import GaussianMethod
+from understudy.game.methods.independent import IndependentMethod
+from understudy.game.methods.maxent import MaxEntMethod
+from understudy.game.methods.mst import MSTMethod
+from understudy.game.methods.mwem import MWEMMethod
 from understudy.privacy import accounting
 from understudy.privacy.cost import Gaussian, Plan
 from understudy.privacy.relation import Relation

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from understudy.errors import InputError
-from understudy.game.methods import METHODS, FEMMethod, method, settings
+from understudy.game.methods import METHODS, method, settings
+from understudy.game.methods.fem import FEMMethod
 
 WRONG = {
     "a text": ("maxent", {"quanta": "x"}, "quanta = 'x' must be a whole number"),

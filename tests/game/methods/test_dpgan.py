@@ -10,8 +10,9 @@ import pytest
 
 import understudy as us
 from understudy.errors import InputError
-from understudy.game.methods import Design, DPGANMethod
+from understudy.game.methods import Design
 from understudy.game.methods import method as named_method
+from understudy.game.methods.dpgan import DPGANMethod
 from understudy.players.data.checkpoints import Clusters, Task, least_squares
 from understudy.players.query.critic import CriticSteps
 from understudy.privacy import planning

@@ -7,15 +7,13 @@ import pytest
 
 import understudy as us
 from understudy.errors import InputError
-from understudy.game.methods import DQRSMethod, DualQueryMethod
+from understudy.game.methods.dqrs import DQRSMethod
+from understudy.game.methods.dualquery import DualQueryMethod
 from understudy.players.query.recycling import Recycling
 from understudy.players.query.weights import QueryWeights
 from understudy.privacy.cost import Plan
 from understudy.schema import Boolean, Category, Schema
-from understudy.testing import (
-    check_method,
-    tiny_design,
-)
+from understudy.testing import check_method, tiny_design
 
 RECYCLES = DQRSMethod(rounds=10, samples=100)
 

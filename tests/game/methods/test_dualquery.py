@@ -8,14 +8,12 @@ import pytest
 
 import understudy as us
 from understudy.errors import InputError
-from understudy.game.methods import DualQueryMethod
+from understudy.game.methods.dualquery import DualQueryMethod
 from understudy.players.query.weights import QueryWeights
 from understudy.privacy.buckets import UNIT
 from understudy.privacy.cost import Plan
 from understudy.schema import Boolean, Category, Schema
-from understudy.testing import (
-    tiny_design,
-)
+from understudy.testing import tiny_design
 
 
 def test_rules_are_public_and_bounded():

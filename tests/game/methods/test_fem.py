@@ -12,16 +12,17 @@ import pytest
 import understudy as us
 from tests.thorough import examples, some
 from understudy.errors import InputError
-from understudy.game.methods import Design, FEMMethod, SepFEMMethod
+from understudy.game.methods import Design
+from understudy.game.methods.fem import FEMMethod, SepFEMMethod
 from understudy.players.base import Problem
-from understudy.players.data import PerturbedLeader, UnitLeader
-from understudy.players.query import CellPicker
+from understudy.players.data.ftpl import PerturbedLeader, UnitLeader
+from understudy.players.query.picking import CellPicker
 from understudy.privacy import accounting
 from understudy.privacy.buckets import SCORE_SENSITIVITY
 from understudy.privacy.cost import Charge, Plan, Selection
 from understudy.privacy.relation import Relation
 from understudy.schema import Category, Integer, Schema
-from understudy.testing import GivenNoise, game_law
+from understudy.testing import ChoosingNoise, game_law
 from understudy.testing.exact import PrivacyViolation, check, neighbours
 
 SHAPE = (2, 2)
@@ -40,7 +41,7 @@ def small_game(scale_rows: float, rounds: int = 2, charged: int | None = None):
     return problem, query, data, plan, claimed
 
 
-class HalfNoise(GivenNoise):
+class HalfNoise(ChoosingNoise):
     """Selects with half the noise that was charged for."""
 
     def top_k(self, scores, scale, k):
@@ -50,9 +51,9 @@ class HalfNoise(GivenNoise):
 @pytest.mark.parametrize("relation", some(Relation, 2))
 def test_exact_privacy_of_two_rounds(relation):
     problem, query, data, plan, claimed = small_game(1.0)
-    pairs = list(neighbours(UNIVERSE, 2, relation))[:: examples(15, 5)]
+    pairs = list(neighbours(UNIVERSE, 2, relation))[:: examples(30, 5)]
 
-    def law(rows, noise=GivenNoise):
+    def law(rows, noise=ChoosingNoise):
         return game_law(
             query, data, problem, plan, rows, relation=relation, rows_public=2, noise=noise
         )
@@ -128,6 +129,8 @@ def test_plans_theorems_and_bad_settings():
         FEMMethod(keep=0.0),
         FEMMethod(step=0.0),
         FEMMethod(decay=-1.0),
+        FEMMethod(starts=0),
+        FEMMethod(blocks=-1),
         FEMMethod(law="cauchy"),
         FEMMethod(samples=10**9),
         FEMMethod(scale=2.0),

@@ -10,20 +10,19 @@ import pytest
 from tests.thorough import slow
 from understudy.errors import InputError
 from understudy.game import play
-from understudy.game.methods import FrankWolfeMethod
+from understudy.game.methods.frankwolfe import FrankWolfeMethod
 from understudy.players.base import MeasuredCell, Problem
-from understudy.players.data import MultiplicativeWeights, SoftmaxResponse
-from understudy.players.data.universe import Universe
-from understudy.players.query import NoisyVertex
+from understudy.players.data.universe import MultiplicativeWeights, SoftmaxResponse, Universe
+from understudy.players.query.picking import NoisyVertex
 from understudy.privacy import accounting
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import Cell
 from understudy.privacy.relation import Relation
 from understudy.testing import (
-    GivenNoise,
+    ChoosingNoise,
     PrivacyViolation,
+    SeededNoise,
     StillNoise,
     StrictCharges,
     TinyCounts,
@@ -236,7 +235,7 @@ def test_the_players_conform():
     check_query_player(lambda: NoisyVertex.over(4, design.cliques, design.shape), plan)
 
 
-class HalfTheNoise(GivenNoise):
+class HalfTheNoise(ChoosingNoise):
     def top_k(self, scores, scale, k):
         return super().top_k(scores, scale / 2, k)
 
@@ -269,7 +268,7 @@ def test_two_rounds_on_three_values_keep_their_plan_exactly(relation, rho):
     )
     pure = sum(float(accounting.pure(c.event)) * c.times for c in plan)
     total = float(accounting.total_rho(plan))
-    report = check(law(GivenNoise), pairs, pure=pure, rho=total)
+    report = check(law(ChoosingNoise), pairs, pure=pure, rho=total)
     assert report.pairs > 10
     assert report.pure > 0.3 * pure
     with pytest.raises(PrivacyViolation):

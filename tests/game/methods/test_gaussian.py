@@ -7,15 +7,12 @@ import numpy as np
 import pytest
 
 from understudy.game import play
-from understudy.game.methods import Design, GaussianMethod
+from understudy.game.methods import Design
+from understudy.game.methods.gaussian import GaussianMethod
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.relation import Relation
-from understudy.testing import (
-    StrictCharges,
-    TinyCounts,
-)
+from understudy.testing import SeededNoise, StrictCharges, TinyCounts
 
 
 def parity(n=2_000):

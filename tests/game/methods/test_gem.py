@@ -9,13 +9,12 @@ import pytest
 
 from understudy.errors import InputError
 from understudy.game import play
-from understudy.game.methods import GEMMethod
+from understudy.game.methods.gem import GEMMethod
 from understudy.privacy import accounting
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import SeededNoise
 from understudy.progress import silent
-from understudy.testing import tiny_design
+from understudy.testing import SeededNoise, tiny_design
 from understudy.testing.stand_ins import StrictCharges, TinyCounts
 
 SMALL = {"batch": 16, "width": 8, "latent": 4, "steps": 50, "picks": 2}

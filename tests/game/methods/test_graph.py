@@ -7,8 +7,8 @@ import pytest
 from understudy.errors import InputError
 from understudy.game import require_pair
 from understudy.game.methods.graph import GraphMethod
-from understudy.players.data import Particles
-from understudy.players.query import FixedMarginals
+from understudy.players.data.particles import Particles
+from understudy.players.query.fixed import FixedMarginals
 from understudy.players.query.graph import DegreesAndBlocks
 from understudy.privacy import accounting
 from understudy.privacy.cost import Plan

@@ -8,19 +8,13 @@ import numpy as np
 import pytest
 
 from understudy.errors import InputError
-from understudy.game.methods import HDMMMethod
+from understudy.game.methods.hdmm import HDMMMethod
 from understudy.models.residual import cell_variance, reconstruct
 from understudy.privacy import accounting
 from understudy.privacy.cost import Gaussian, Plan
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.relation import Relation
-from understudy.testing import (
-    StillNoise,
-    StrictCharges,
-    TinyCounts,
-    tiny_design,
-)
+from understudy.testing import SeededNoise, StillNoise, StrictCharges, TinyCounts, tiny_design
 
 
 def gate_for(rows, shape, plan, noise, relation=Relation.ADD_REMOVE):

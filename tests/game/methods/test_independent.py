@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from understudy.game import play
-from understudy.game.methods import IndependentMethod
+from understudy.game.methods.independent import IndependentMethod
 from understudy.privacy import accounting
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate

@@ -13,23 +13,19 @@ from tests.thorough import slow
 from understudy import demo
 from understudy.errors import InputError, PrivacyError
 from understudy.game import play
-from understudy.game.methods import Design, MaxEntMethod
-from understudy.players.data import Particles
-from understudy.players.query import Opening, Survey, WorstAgain
+from understudy.game.methods import Design
+from understudy.game.methods.maxent import MaxEntMethod
+from understudy.players.data.particles import Particles
+from understudy.players.query.survey import Opening, Survey, WorstAgain
 from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries import counts
 from understudy.schema import Category, Schema
-from understudy.testing import (
-    RecordingNoise,
-    StrictCharges,
-    tiny_design,
-)
+from understudy.testing import RecordingNoise, SeededNoise, StrictCharges, tiny_design
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,13 @@ import numpy as np
 import pytest
 
 from understudy.game import play
-from understudy.game.methods import (
-    IndependentMethod,
-    MSTMethod,
-)
+from understudy.game.methods.independent import IndependentMethod
+from understudy.game.methods.mst import MSTMethod
 from understudy.privacy import accounting
 from understudy.privacy.cost import Gaussian, Plan, Selection
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.relation import Relation
-from understudy.testing import StrictCharges, TinyCounts, tiny_design
+from understudy.testing import SeededNoise, StrictCharges, TinyCounts, tiny_design
 
 TREES = {
     "chain": [(0, 1), (1, 2), (2, 3), (3, 4)],

@@ -6,9 +6,7 @@ from fractions import Fraction
 import pytest
 
 from understudy.errors import InputError
-from understudy.game.methods import (
-    MWEMMethod,
-)
+from understudy.game.methods.mwem import MWEMMethod
 from understudy.privacy.cost import Plan
 from understudy.testing import tiny_design
 

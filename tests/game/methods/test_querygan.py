@@ -14,27 +14,23 @@ import understudy as us
 from understudy import demo
 from understudy.errors import InputError
 from understudy.game import play
-from understudy.game.methods import METHODS, QueryGANMethod
-from understudy.game.methods.querygan import COLUMNS, FEATURES, ORDERED, TABLES
+from understudy.game.methods import METHODS
+from understudy.game.methods.querygan import COLUMNS, FEATURES, ORDERED, TABLES, QueryGANMethod
 from understudy.models import Empirical
-from understudy.players.base import (
-    Measured,
-    PaidOff,
-    Problem,
-)
-from understudy.players.data import FTPLGenerator
-from understudy.players.data.ftpl_generator import Judged
-from understudy.players.query import CellPicker, Payoffs
+from understudy.players.base import Measured, PaidOff, Problem
+from understudy.players.data.ftpl_generator import FTPLGenerator, Judged
+from understudy.players.query.picking import CellPicker
+from understudy.players.query.querygan import Payoffs
 from understudy.privacy import accounting
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import WorstError
 from understudy.privacy.relation import Relation
 from understudy.releases.certificate import WORST, Certificate
 from understudy.schema import Category, Schema
 from understudy.testing import (
+    SeededNoise,
     StrictCharges,
     Tape,
     TinyCounts,
@@ -411,9 +407,7 @@ def test_distances_need_a_column_with_an_order(survey):
 
 def test_critics_ask_cuts_of_ordered_columns_and_cells_of_others():
     design = replace(
-        tiny_design((4, 3, 2, 5), rows=100),
-        ordered=(True, False, True, True),
-        apart=(0, 0, 0, 1),
+        tiny_design((4, 3, 2, 5), rows=100), ordered=(True, False, True, True), apart=(0, 0, 0, 1)
     )
     made = QueryGANMethod(objective="wasserstein")
     made.check(design)

@@ -9,7 +9,7 @@ import pytest
 from understudy.errors import WorkError
 from understudy.oracles import Law
 from understudy.players.base import Measured, MeasuredCell, Problem
-from understudy.players.data import PerturbedLeader, UnitLeader
+from understudy.players.data.ftpl import PerturbedLeader, UnitLeader
 from understudy.privacy.questions import Cell
 
 

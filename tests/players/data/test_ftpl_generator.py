@@ -9,30 +9,23 @@ import pytest
 
 from understudy.errors import WorkError
 from understudy.game import play
-from understudy.game.methods import QueryGANMethod
-from understudy.game.methods.querygan import COLUMNS
+from understudy.game.methods.querygan import COLUMNS, QueryGANMethod
 from understudy.models import Empirical
 from understudy.nets.generator import one_hot
-from understudy.players.base import (
-    LinearCritic,
-    Measured,
-    MeasuredCell,
-    MeasuredMoments,
-    Problem,
+from understudy.players.base import LinearCritic, Measured, MeasuredCell, MeasuredMoments, Problem
+from understudy.players.data.ftpl_generator import (
+    FTPLGenerator,
+    _arranged,
+    _chosen,
+    _consistent,
+    _units,
 )
-from understudy.players.data import FTPLGenerator
-from understudy.players.data.ftpl_generator import _arranged, _chosen, _consistent, _units
-from understudy.players.query import CellPicker
+from understudy.players.query.picking import CellPicker
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import Cell
 from understudy.privacy.questions.moments import RandomFeatures
-from understudy.testing import (
-    StrictCharges,
-    TinyCounts,
-    tiny_design,
-)
+from understudy.testing import SeededNoise, StrictCharges, TinyCounts, tiny_design
 
 TINY = QueryGANMethod(rounds=2, batch=8, width=4, records=60, steps=1)
 

@@ -7,13 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from understudy.game.methods import DPGANMethod
+from understudy.game.methods.dpgan import DPGANMethod
 from understudy.players.base import CriticGradient
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.relation import Relation
-from understudy.testing import StrictCharges, TinyCounts, tiny_design
+from understudy.testing import SeededNoise, StrictCharges, TinyCounts, tiny_design
 
 TINY = {"steps": 6, "width": 4, "latent": 4, "critic_width": 4, "fakes": 8}
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.thorough import slow
 from understudy.nets.coding import Coding
 from understudy.nets.gan import Gan
 from understudy.players.data.gan import Networks
@@ -32,7 +33,7 @@ def rows(count=200, most=(6, 4, 3), key=0):
     return tuple(rng.integers(n, size=count) for n in most)
 
 
-@pytest.mark.parametrize("groups", [1, 2, 5, 12])
+@pytest.mark.parametrize("groups", [1, slow(2), 5, slow(12)])
 def test_no_group_is_dead(groups):
     """Values that no public row has give weights without a gradient: they are in a live group."""
     found = grouped(networks(), rows(most=(2, 4, 1)), groups)

@@ -8,15 +8,11 @@ import pytest
 from understudy.models import Measured
 from understudy.players.base import Problem
 from understudy.players.data.maxent import MaximumEntropy, Move, _merged
-from understudy.players.query import FixedMarginals
+from understudy.players.query.fixed import FixedMarginals
 from understudy.privacy.cost import Charge, Gaussian, Plan
 from understudy.privacy.gate import Gate
 from understudy.privacy.relation import Relation
-from understudy.testing import (
-    StillNoise,
-    StrictCharges,
-    TinyCounts,
-)
+from understudy.testing import StillNoise, StrictCharges, TinyCounts
 
 
 def test_maximum_entropy_of_one_ways_is_independence_without_mbi():

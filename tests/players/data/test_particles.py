@@ -5,15 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from understudy.game.methods import MaxEntMethod
+from understudy.game.methods.maxent import MaxEntMethod
 from understudy.players.base import Measured
-from understudy.players.data import Particles
+from understudy.players.data.particles import Particles
 from understudy.releases import prepare
 from understudy.schema import Category, Schema
-from understudy.testing import (
-    data_player_checks,
-    tiny_design,
-)
+from understudy.testing import data_player_checks, tiny_design
 
 
 def test_eight_records_a_row_within_bounds():

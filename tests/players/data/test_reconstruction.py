@@ -7,17 +7,16 @@ import numpy as np
 import pytest
 
 from understudy.game import play
-from understudy.game.methods import HDMMMethod
+from understudy.game.methods.hdmm import HDMMMethod
 from understudy.models import Empirical, Measured
 from understudy.models.residual import reconstruct
 from understudy.players.base import Problem
-from understudy.players.data import Reconstruction
-from understudy.players.data.reconstruction import _block, maximal
+from understudy.players.data.reconstruction import Reconstruction, _block, maximal
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.relation import Relation
 from understudy.testing import (
+    SeededNoise,
     StillNoise,
     StrictCharges,
     TinyCounts,

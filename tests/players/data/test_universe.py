@@ -8,23 +8,16 @@ import numpy as np
 import pytest
 
 from understudy.game import play
-from understudy.game.methods import MWEMMethod
+from understudy.game.methods.mwem import MWEMMethod
 from understudy.players.base import MeasuredCell, Problem
-from understudy.players.data import MultiplicativeWeights
-from understudy.players.data.universe import Universe, log_softmax
-from understudy.players.query import ExponentialMechanism
+from understudy.players.data.universe import MultiplicativeWeights, Universe, log_softmax
+from understudy.players.query.picking import ExponentialMechanism
 from understudy.privacy import accounting
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import GRID, Cell
 from understudy.privacy.relation import Relation
-from understudy.testing import (
-    StillNoise,
-    StrictCharges,
-    TinyCounts,
-    tiny_design,
-)
+from understudy.testing import SeededNoise, StillNoise, StrictCharges, TinyCounts, tiny_design
 
 SHAPE = (2, 2, 2)
 

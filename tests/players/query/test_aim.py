@@ -10,18 +10,18 @@ import pytest
 
 from understudy.errors import BudgetExhausted
 from understudy.game import play
-from understudy.game.methods import AIMMethod, Design
+from understudy.game.methods import Design
+from understudy.game.methods.aim import AIMMethod
 from understudy.players.data.maxent import MaximumEntropy, Move
-from understudy.players.query import AdaptiveRounds
-from understudy.players.query.aim import candidates
-from understudy.privacy import accounting
-from understudy.privacy.cost import Gaussian, Plan, Selection, Zcdp
+from understudy.players.query.aim import AdaptiveRounds, candidates
+from understudy.privacy import accounting, planning
+from understudy.privacy.cost import Plan, Selection, Zcdp
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.relation import Relation
 from understudy.testing import (
-    GivenNoise,
+    ChoosingNoise,
     PrivacyViolation,
+    SeededNoise,
     StillNoise,
     StrictCharges,
     TinyCounts,
@@ -84,7 +84,7 @@ def test_noise_is_halved_where_an_answer_moved_less_than_noise():
         len(always) - 2
     )
     assert sum(always) == query.adaptive
-    one, two = (Gaussian.within(Fraction(9, 10) * share).sigma for share in shares[2:4])
+    one, two = (planning.gaussian(Fraction(9, 10) * share).sigma for share in shares[2:4])
     assert one / two == pytest.approx(2.0)
 
 
@@ -115,7 +115,7 @@ def charged_selections(design, plan, query):
     return [event for _, event in charges.charged if isinstance(event, Selection)]
 
 
-def law_of(relation, rows, noise=GivenNoise):
+def law_of(relation, rows, noise=ChoosingNoise):
     design, plan, query = aim_game(relation, rows)
     # The first release has all columns, then a table a round; none is larger than a pair.
     given = [np.array([2, 0, 1, 1])]
@@ -145,7 +145,7 @@ def law_of(relation, rows, noise=GivenNoise):
     return mechanism, charged_selections(design, plan, query)
 
 
-class HalfTheNoise(GivenNoise):
+class HalfTheNoise(ChoosingNoise):
     def top_k(self, scores, scale, k):
         return super().top_k(scores, scale / 2, k)
 

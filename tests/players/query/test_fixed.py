@@ -4,7 +4,7 @@ import numpy as np
 
 from understudy.models import Decomposable
 from understudy.players.base import Problem
-from understudy.players.query import FixedMarginals, InTurn, Together
+from understudy.players.query.fixed import FixedMarginals, InTurn, Together
 from understudy.privacy.cost import Charge, Gaussian, Plan
 from understudy.privacy.gate import Gate
 from understudy.privacy.relation import Relation

@@ -8,14 +8,13 @@ import pytest
 
 from understudy.models import Empirical
 from understudy.players.base import Problem
-from understudy.players.query import Interactions
-from understudy.players.query.interactions import beyond, clear
-from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
+from understudy.players.query.interactions import Interactions, beyond, clear
+from understudy.privacy import planning
+from understudy.privacy.cost import Charge, Plan
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import WorstMarginals
 from understudy.privacy.relation import Relation
-from understudy.testing import StrictCharges, TinyCounts
+from understudy.testing import SeededNoise, StrictCharges, TinyCounts
 
 SHAPE = (2, 2, 2, 2)
 TRIPLES = tuple(itertools.combinations(range(4), 3))
@@ -28,10 +27,10 @@ def found(rows, off, picks=2, noise=1):
     select, look = Interactions.purposes(3)
     relation = Relation.ADD_REMOVE
     events = (
-        Selection.within(
+        planning.selection(
             Fraction(1, 20), sensitivity=WorstMarginals.sensitivity(relation), k=picks
         ),
-        Gaussian.within(Fraction(1, 20), changes=picks),
+        planning.gaussian(Fraction(1, 20), changes=picks),
     )
     plan = Plan((Charge(select, events[0]), Charge(look, events[1])))
     account = StrictCharges(plan, relation)

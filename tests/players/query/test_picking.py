@@ -8,21 +8,22 @@ import pytest
 
 from tests.queries.brute_force import holds, queries
 from understudy.game import play
-from understudy.game.methods import Design, FEMMethod, SepFEMMethod
+from understudy.game.methods import Design
+from understudy.game.methods.fem import FEMMethod, SepFEMMethod
 from understudy.players.base import PickedQuery, Problem
-from understudy.players.data import MultiplicativeWeights, PerturbedLeader
-from understudy.players.data.ftpl import _query
-from understudy.players.query import ExponentialMechanism, QueryPicker
+from understudy.players.data.ftpl import PerturbedLeader, _query
+from understudy.players.data.universe import MultiplicativeWeights
+from understudy.players.query.picking import ExponentialMechanism, QueryPicker
 from understudy.privacy import accounting
 from understudy.privacy.buckets import SCORE_SENSITIVITY
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import GRID
 from understudy.privacy.relation import Relation
 from understudy.queries import Family
 from understudy.queries.classes import KINDS
 from understudy.testing import (
+    SeededNoise,
     StillNoise,
     StrictCharges,
     TinyCounts,

@@ -7,19 +7,13 @@ import numpy as np
 import pytest
 
 from understudy.game import play
-from understudy.game.methods import QueryGANMethod
+from understudy.game.methods.querygan import QueryGANMethod
 from understudy.models import Empirical
-from understudy.players.data import FTPLGenerator
-from understudy.players.query import LogisticCritics
-from understudy.players.query.querygan import grouped
+from understudy.players.data.ftpl_generator import FTPLGenerator
+from understudy.players.query.querygan import LogisticCritics, grouped
 from understudy.privacy.cost import Perturbation, Plan
 from understudy.privacy.gate import Gate
-from understudy.testing import (
-    StillNoise,
-    StrictCharges,
-    TinyCounts,
-    tiny_design,
-)
+from understudy.testing import StillNoise, StrictCharges, TinyCounts, tiny_design
 
 TINY = QueryGANMethod(rounds=2, batch=8, width=4, records=60, steps=1)
 

@@ -10,21 +10,22 @@ from scipy import stats
 
 from tests.thorough import slow
 from understudy.errors import InputError
-from understudy.game import play
-from understudy.models import Decomposable
+from understudy.game import play, require_pair
 from understudy.players.base import DataPlayer, Kind, MeasuredCell, Problem
 from understudy.players.data.response import BestResponse, Responses, uniform_queries
+from understudy.players.data.universe import MultiplicativeWeights
 from understudy.players.query.recycling import GAMMA, Recycling
 from understudy.players.query.weights import QueryWeights
 from understudy.privacy import accounting
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Charge, Plan, Selection
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import OpenDPNoise, SeededNoise
+from understudy.privacy.noise import OpenDPNoise
 from understudy.privacy.questions import BernoulliRejection, Cell, rejection_scale
 from understudy.privacy.relation import Relation
 from understudy.testing import (
     PrivacyViolation,
+    SeededNoise,
     StrictCharges,
     TinyCounts,
     check,
@@ -136,8 +137,8 @@ def test_recycling_what_led_to_the_response_is_not_the_next_law():
     )
 
     def is_zero(answer):
-        _, _, cell, _ = answer
-        return (cell.index == (0,)) == (cell.sign > 0)
+        _, _, (_, _, index, sign), *_ = answer
+        return (index == (0,)) == (sign > 0)
 
     drawn = sum(math.exp(p) for (_, a), p in law.items() if is_zero(a[-1]))
     # The kept query is the sample of size one; without it, the new draw.
@@ -244,7 +245,6 @@ def test_without_coins_it_is_dualquery():
 
 
 def test_it_needs_a_player_that_lists_records():
-    uniform = Decomposable.independent([np.full(2, 0.5), np.full(3, 1 / 3)])
     for player in (Recycling(3, 2.0, frozenset({2})), QueryWeights(3)):
-        with pytest.raises(InputError, match="data player that lists"):
-            player.play(PROBLEM, None, uniform, 1)
+        with pytest.raises(InputError, match=r"looks at .*Responses.*, and is shown Universe"):
+            require_pair(player, MultiplicativeWeights(3))

@@ -10,18 +10,19 @@ import pytest
 from tests.thorough import some
 from understudy.errors import BudgetExhausted, PrivacyError
 from understudy.game import play
-from understudy.game.methods import MaxEntMethod
-from understudy.players.query import Interactions, Opening, Survey
+from understudy.game.methods.maxent import MaxEntMethod
+from understudy.players.query.interactions import Interactions
+from understudy.players.query.survey import Opening, Survey
 from understudy.privacy import accounting
 from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import Marginals, ThresholdedErrors, WorstMarginals
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.queries import counts
 from understudy.testing import (
+    SeededNoise,
     StrictCharges,
     TinyCounts,
     check_method,

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from understudy.players.base import Problem
-from understudy.players.data import MaximumEntropy
-from understudy.players.query import SpanningTree
+from understudy.players.data.maxent import MaximumEntropy
+from understudy.players.query.tree import SpanningTree
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import GRID
 from understudy.privacy.relation import Relation
-from understudy.testing import StillNoise, StrictCharges, TinyCounts
+from understudy.testing import SeededNoise, StillNoise, StrictCharges, TinyCounts
 
 TREES = {
     "chain": [(0, 1), (1, 2), (2, 3), (3, 4)],

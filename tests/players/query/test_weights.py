@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from understudy.game.methods import DualQueryMethod
+from understudy.game.methods.dualquery import DualQueryMethod
 from understudy.players.base import DataPlayer, Kind, Problem
 from understudy.players.data.response import BestResponse, Responses, uniform_queries
 from understudy.players.query.weights import QueryWeights, squares
-from understudy.privacy import accounting
+from understudy.privacy import accounting, planning
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
-from understudy.privacy.cost import Charge, Plan, Selection
+from understudy.privacy.cost import Charge, Plan
 from understudy.privacy.relation import Relation
 from understudy.testing import (
-    GivenNoise,
+    ChoosingNoise,
     PrivacyViolation,
     check,
     check_data_player,
@@ -104,7 +104,7 @@ def test_draws_have_the_weights_of_brute_force(rows, rho):
     assert len(found) == len(QUERIES) ** 2
     for transcript, log_p in found.items():
         _, (one,), (two,) = transcript
-        keys = [(cell.marginal, cell.index, cell.sign) for _, _, cell, _ in (one, two)]
+        keys = [(marginal, index, sign) for _, _, (_, marginal, index, sign), *_ in (one, two)]
         assert math.exp(log_p) == pytest.approx(second[keys[0]] * third[keys[1]], rel=1e-3)
 
 
@@ -139,7 +139,7 @@ def test_two_rounds_keep_their_charge(relation, rho):
     assert report.pure > 0.3 * claims["pure"]  # the check is not about nothing
 
 
-class TwoThirds(GivenNoise):
+class TwoThirds(ChoosingNoise):
     def top_k(self, scores, scale, k):
         return super().top_k(scores, scale * 2 / 3, k)
 
@@ -164,7 +164,7 @@ def test_too_little_noise_is_caught():
 
 def test_scores_over_more_responses_need_more_noise():
     """One response too few in the charge is caught: two responses at the price of one."""
-    cheap = Selection.within(Fraction(2), sensitivity=SCORE_SENSITIVITY)
+    cheap = planning.selection(Fraction(2), sensitivity=SCORE_SENSITIVITY)
     plan = Plan((Charge("queries of round 2", cheap), Charge("queries of round 3", cheap)))
     rounds, _, _ = QueryWeights.read(plan)
     assert rounds == 3

@@ -5,17 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from tests.privacy.ledger.test_ledger import (
-    PART,
-    TOTAL,
-    kinds,
-    pure_plan,
-    reserve,
-    spend,
-)
-from understudy.errors import (
-    BudgetExhausted,
-)
+from tests.privacy.ledger.test_ledger import PART, TOTAL, kinds, pure_plan, reserve, spend
+from understudy.errors import BudgetExhausted
 from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import pytest
 
+from tests.thorough import examples
 from understudy.errors import (
     BudgetExhausted,
     InputError,
@@ -339,7 +340,7 @@ def grows(side, size):
 
 def survive(path, side, kills, seed):
     rng = random.Random(seed)
-    prepare(path, datasets=kills)
+    prepare(path, datasets=4 * kills)  # more than the children spend meanwhile, on a fast disk too
     living = [forked(worker, path, side) for _ in range(2)]
     written = 0
     for _ in range(kills):
@@ -376,7 +377,7 @@ def survive(path, side, kills, seed):
 
 @pytest.mark.forks
 def test_killed_processes_never_leave_a_draw_without_its_charge(path, tmp_path):
-    survive(path, tmp_path / "side.txt", kills=60, seed=1)
+    survive(path, tmp_path / "side.txt", kills=examples(20, 60), seed=1)
 
 
 @pytest.mark.forks

@@ -7,9 +7,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from tests.privacy.ledger.test_books import (
-    GAUSS,
-)
+from tests.privacy.ledger.test_books import GAUSS
 from tests.privacy.ledger.test_ledger import (
     PART,
     PLAN,
@@ -20,13 +18,7 @@ from tests.privacy.ledger.test_ledger import (
     reserve,
     spend,
 )
-from understudy.errors import (
-    BudgetExhausted,
-    ChainBroken,
-    InputError,
-    LedgerError,
-    UnderstudyError,
-)
+from understudy.errors import BudgetExhausted, ChainBroken, InputError, LedgerError, UnderstudyError
 from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.chain import Entry
@@ -237,10 +229,9 @@ def test_a_copy_does_not_take_the_entry_of_another_for_its_own(path, ledger, mon
         made.charge("a")
     with Ledger(path) as first, Ledger(path) as second:
         lost, other = (each.resume("people", made.id, PART, TWICE) for each in (first, second))
-        ask = {
-            "charge": lambda copy: copy.charge("a"),
-            "redraw": lambda copy: copy.redraw(2, "a"),
-        }[kind]
+        ask = {"charge": lambda copy: copy.charge("a"), "redraw": lambda copy: copy.redraw(2, "a")}[
+            kind
+        ]
         whole = first._store.writing
 
         @contextmanager
@@ -565,7 +556,7 @@ def test_pure_plans_and_entries_are_unchanged(ledger):
 def whole(total):
     """A plan that costs just the total, by a tighter rule than adding ρ."""
     return planning.calibrate(
-        lambda rho: Plan((Charge("a", Gaussian.within(rho), 1), Charge("b", Laplace(4.0)))), total
+        lambda rho: Plan((Charge("a", planning.gaussian(rho), 1), Charge("b", Laplace(4.0)))), total
     )
 
 

@@ -2,19 +2,9 @@
 
 import pytest
 
-from tests.privacy.ledger.test_books import (
-    assert_spent_rho,
-)
-from tests.privacy.ledger.test_ledger import (
-    kinds,
-    pure_plan,
-    reserve,
-)
-from understudy.errors import (
-    BudgetExhausted,
-    LedgerError,
-    PrivacyError,
-)
+from tests.privacy.ledger.test_books import assert_spent_rho
+from tests.privacy.ledger.test_ledger import kinds, pure_plan, reserve
+from understudy.errors import BudgetExhausted, LedgerError, PrivacyError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Discovery, Gaussian, Laplace, Plan, Selection, Zcdp

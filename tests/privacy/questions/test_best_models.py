@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from understudy.errors import PrivacyError
+from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Plan, SampledGroups, Selection
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import BestModels, NetworkGradient
 from understudy.privacy.questions.best_models import Models, cost_scores, jensen_shannon_step
 from understudy.privacy.questions.gradient import Groups
 from understudy.privacy.relation import Relation
-from understudy.testing import StillNoise, StrictCharges, TinyCounts
+from understudy.testing import SeededNoise, StillNoise, StrictCharges, TinyCounts
 
 
 class Given:
@@ -75,7 +75,7 @@ def test_held_out_rows_never_train_and_trained_rows_never_judge():
 
 
 def test_planted_models_are_found_and_the_charge_is_there():
-    event = Selection.within(8, sensitivity=Models.SENSITIVITY, k=2)
+    event = planning.selection(8, sensitivity=Models.SENSITIVITY, k=2)
     charges = choosing(event)
     models = Models(tuple(lambda rows, s=s: float(s) for s in (0, 90, 10, 100, 5)))
     asked = gate_of(ROWS, charges, SeededNoise(0))
@@ -85,7 +85,7 @@ def test_planted_models_are_found_and_the_charge_is_there():
 
 def test_planted_tables_are_found_by_divergence():
     rows = [(i % 4, i % 3) for i in range(8)] * 500
-    event = Selection.within(8, sensitivity=Models.SENSITIVITY, k=1)
+    event = planning.selection(8, sensitivity=Models.SENSITIVITY, k=1)
     right = np.bincount([r[1] for r in rows], minlength=3) / len(rows)
     wrong = np.array([0.9, 0.05, 0.05])
     models = Models(cliques=((1,),), tables=((wrong,), (right,), (wrong[::-1],)))
@@ -144,7 +144,7 @@ def test_costs_are_those_of_the_nearest_choice_and_the_cheapest_model_is_found()
     models = Models(sensitivity=2.0, costs=(far, near))
     one = np.array([[0, 0], [0, 1], [3, 2]])
     assert cost_scores(models, one).tolist() == [-3 * 256, -(0 + 64 + 128)]
-    event = Selection.within(8, sensitivity=Models.SENSITIVITY, k=1)
+    event = planning.selection(8, sensitivity=Models.SENSITIVITY, k=1)
     asked = gate_of(rows, choosing(event), SeededNoise(0), shape=(4, 3))
     assert asked.ask("choice", BestModels(models, len(rows))) == (1,)
 

@@ -12,7 +12,6 @@ from tests.privacy.privacy_fakes import FakeTables, LoggedCharges, LoggedNoise
 from understudy.privacy import accounting
 from understudy.privacy.cost import Gaussian, Laplace
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import (
     MOST_SYNTHETIC,
@@ -24,6 +23,7 @@ from understudy.privacy.questions import (
 )
 from understudy.privacy.questions.certificates import absolute, apart, largest
 from understudy.privacy.relation import Relation
+from understudy.testing import SeededNoise
 from understudy.testing.exact import (
     PrivacyViolation,
     check,

@@ -8,16 +8,11 @@ import pytest
 
 from tests.privacy.test_objective import RECORDS, TABLES, gate
 from understudy.errors import PrivacyError
-from understudy.privacy.noise import OpenDPNoise, SeededNoise
-from understudy.privacy.objective import (
-    MarginalFeatures,
-    Sides,
-    covers,
-    event_for,
-    perturbed,
-)
+from understudy.privacy.noise import OpenDPNoise
+from understudy.privacy.objective import MarginalFeatures, Sides, covers, event_for, perturbed
 from understudy.privacy.questions import Critic
 from understudy.privacy.relation import Relation
+from understudy.testing import SeededNoise
 
 
 def test_a_critic_comes_as_tables_after_its_charge():

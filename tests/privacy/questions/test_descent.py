@@ -26,7 +26,7 @@ from understudy.privacy.exact import Examples
 from understudy.privacy.features import GRID, Box
 from understudy.privacy.gate import Gate
 from understudy.privacy.losses import Logistic, Softmax, Squared
-from understudy.privacy.noise import OpenDPNoise, SeededNoise, poisson
+from understudy.privacy.noise import OpenDPNoise, poisson
 from understudy.privacy.questions.descent import (
     UNIT,
     LinearGradient,
@@ -35,7 +35,13 @@ from understudy.privacy.questions.descent import (
     l2_units,
 )
 from understudy.privacy.relation import Relation
-from understudy.testing import GivenNoise, StillNoise, StrictCharges, enumerate_transcripts
+from understudy.testing import (
+    ChoosingNoise,
+    SeededNoise,
+    StillNoise,
+    StrictCharges,
+    enumerate_transcripts,
+)
 from understudy.testing.exact import PrivacyViolation, check, compare, neighbours
 
 BOTH = list(Relation)
@@ -161,10 +167,7 @@ def test_a_row_adds_the_same_integers_whatever_the_others_are(loss):
     rng = np.random.default_rng(5)
     rows, y = rng.uniform(-1, 1, (257, 9)), rng.integers(loss.outputs + 1, size=257)
     width = 9 * loss.outputs
-    plans = (
-        gaussian_plan(width, clip=0.4, loss=loss),
-        Plan((Charge(PICK, Selection(1.0, UNIT)),)),
-    )
+    plans = (gaussian_plan(width, clip=0.4, loss=loss), Plan((Charge(PICK, Selection(1.0, UNIT)),)))
     weights = Weights(rng.integers(-(2**30), 2**30, (loss.outputs, 9)), 2.0**-28)
 
     def sums(part, plan):
@@ -186,7 +189,7 @@ def test_a_row_adds_the_same_integers_whatever_the_others_are(loss):
 # --- exact privacy ------------------------------------------------------------------------------
 
 
-class Coins(GivenNoise):
+class Coins(ChoosingNoise):
     """Every row is taken, or not, on a branch of its own; scales can be cheated with."""
 
     rate, factor = 1.0, 1.0

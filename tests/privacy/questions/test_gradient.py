@@ -17,11 +17,11 @@ from understudy.privacy import noise as noise_module
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Plan, SampledGroups, Selection, event_from_json
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import GRAIN, SeededNoise
+from understudy.privacy.noise import GRAIN
 from understudy.privacy.questions import NetworkGradient
 from understudy.privacy.questions.gradient import UNIT, Groups, clipped_sums
 from understudy.privacy.relation import Relation
-from understudy.testing import StillNoise, StrictCharges, TinyCounts
+from understudy.testing import SeededNoise, StillNoise, StrictCharges, TinyCounts
 
 WORDS = 2.0**32
 
@@ -467,12 +467,7 @@ class Looked:
 
 
 @pytest.mark.parametrize(
-    "event",
-    [
-        SampledGroups((2.0,), 10),
-        SampledGroups((2.0, 2.0), 11),
-        Selection(3.0),
-    ],
+    "event", [SampledGroups((2.0,), 10), SampledGroups((2.0, 2.0), 11), Selection(3.0)]
 )
 def test_what_the_plan_does_not_cover_is_neither_charged_nor_drawn(event):
     charges = planned(event)

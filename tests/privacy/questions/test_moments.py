@@ -11,11 +11,10 @@ from understudy.errors import PrivacyError
 from understudy.privacy import accounting
 from understudy.privacy.cost import Charge, Plan
 from understudy.privacy.gate import Gate
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import Moments
 from understudy.privacy.questions.moments import GRID, KINDS, RandomFeatures, event_for, summed
 from understudy.privacy.relation import Relation
-from understudy.testing import StillNoise, StrictCharges, TinyCounts
+from understudy.testing import SeededNoise, StillNoise, StrictCharges, TinyCounts
 
 SHAPE = (3, 2, 4)
 CLIQUES = ((0, 1), (1, 2), (0, 1, 2))

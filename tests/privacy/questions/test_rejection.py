@@ -16,7 +16,7 @@ from understudy.privacy.questions import BernoulliRejection, Cell
 from understudy.privacy.questions.rejection import covered, half_log_odds, rejection_scale
 from understudy.privacy.relation import Relation
 from understudy.testing import (
-    GivenNoise,
+    ChoosingNoise,
     PrivacyViolation,
     StillNoise,
     StrictCharges,
@@ -55,7 +55,7 @@ def chance(cell, rows, scale, gamma, records=RECORDS, n=N):
     return math.exp(-gamma - max(n - cell.sign * score, 0) / scale)
 
 
-def law(rows, scale, gamma, noise=GivenNoise, **kwargs):
+def law(rows, scale, gamma, noise=ChoosingNoise, **kwargs):
     return enumerate_transcripts(lambda c: toss(rows, noise(c), scale, gamma, **kwargs))
 
 
@@ -111,18 +111,18 @@ def sharpest(noise):
     return mechanism, [(other, one)], float(accounting.pure(coin(scale, gamma, 1)))
 
 
-class TwoThirds(GivenNoise):
+class TwoThirds(ChoosingNoise):
     def top_k(self, scores, scale, k):
         return super().top_k(scores, scale * 2 / 3, k)
 
 
-class ThreeHalves(GivenNoise):
+class ThreeHalves(ChoosingNoise):
     def top_k(self, scores, scale, k):
         return super().top_k(scores, scale * 3 / 2, k)
 
 
 def test_noise_is_neither_too_small_nor_too_large():
-    mechanism, pairs, claimed = sharpest(GivenNoise)
+    mechanism, pairs, claimed = sharpest(ChoosingNoise)
     assert 0.8 * claimed < check(mechanism, pairs, bounded_range=claimed).bounded_range
     mechanism, pairs, claimed = sharpest(TwoThirds)
     with pytest.raises(PrivacyViolation):

@@ -9,7 +9,7 @@ import pytest
 
 from tests.privacy.privacy_fakes import LoggedCharges, LoggedNoise
 from understudy.errors import BudgetExhausted, LedgerError, PrivacyError
-from understudy.privacy import accounting
+from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import (
     Charge,
@@ -22,10 +22,10 @@ from understudy.privacy.cost import (
 )
 from understudy.privacy.gate import Gate
 from understudy.privacy.ledger import Ledger, planned
-from understudy.privacy.noise import SeededNoise
 from understudy.privacy.questions import Values
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
+from understudy.testing import SeededNoise
 from understudy.testing.exact import PrivacyViolation, check, product_law, unit_neighbours
 from understudy.testing.stand_ins import TinyCounts
 from understudy.units import Unit
@@ -118,7 +118,7 @@ def test_delta_is_above_the_exact_chance_and_not_far():
 @pytest.mark.parametrize("delta", [1e-4, 1e-7, 1e-12])
 @pytest.mark.parametrize("values", [1, 5])
 def test_the_least_threshold_that_delta_allows(delta, values):
-    event = Discovery.within(Fraction(1, 500), delta, values=values, sides=2)
+    event = planning.discovery(Fraction(1, 500), delta, values=values, sides=2)
     assert accounting.rho(event) <= Fraction(1, 500)
     assert event.delta <= delta
     assert Discovery(event.sigma, event.threshold - 1, values, 2).delta > delta
@@ -126,7 +126,7 @@ def test_the_least_threshold_that_delta_allows(delta, values):
 
 def test_a_value_of_one_unit_alone_is_not_shown_but_for_delta():
     """20 000 runs with one common value and 40 that one unit holds each."""
-    event = Discovery.within(Fraction(1, 8), 1e-3)
+    event = planning.discovery(Fraction(1, 8), 1e-3)
     data = [(i, "common") for i in range(100)] + [(1000 + i, f"solo{i}") for i in range(40)]
     held = Held(data, unit=None)
     asked = gate(event, SeededNoise(4), unit=None)
@@ -173,7 +173,7 @@ def test_what_the_plan_does_not_cover_is_refused(event, relation, unit, held):
 
 
 def test_discoveries_in_the_account():
-    event = Discovery.within(Fraction(1, 100), 1e-10, values=3)
+    event = planning.discovery(Fraction(1, 100), 1e-10, values=3)
     other = Gaussian(30.0)
     assert accounting.pure(event) is None
     assert accounting.rho(event, 7) == accounting.rho(event)  # it speaks of units itself

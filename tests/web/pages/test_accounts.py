@@ -1,10 +1,6 @@
 """The page of the ledger."""
 
-from tests.web.conftest import (
-    FAST,
-    SCHEMA,
-    put_table,
-)
+from tests.web.conftest import FAST, SCHEMA, put_table
 
 
 def test_the_ledger_shows_every_release_and_whether_the_chain_holds(custodian):

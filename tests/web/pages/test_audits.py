@@ -1,8 +1,6 @@
 """Audits, from the form to the verdict."""
 
-from tests.web.conftest import (
-    put_bundle,
-)
+from tests.web.conftest import put_bundle
 
 
 def test_an_audit_of_a_release(custodian, bundle):

@@ -15,7 +15,7 @@ def job(state="running", kind="release", **progress):
 
 @pytest.mark.parametrize(
     ("state", "stage", "done"),
-    [("running", "checking", 0), ("running", "sampling", 3), ("finished", "saving", len(STAGES))],
+    [("running", "checking", 0), ("running", "sampling", 4), ("finished", "saving", len(STAGES))],
 )
 def test_stages_are_done_now_or_ahead(state, stage, done):
     marks = [mark for _, _, mark in _stages(job(state, stage=stage))]

@@ -2,11 +2,7 @@
 
 import pytest
 
-from tests.web.conftest import (
-    FAST,
-    SCHEMA,
-    put_table,
-)
+from tests.web.conftest import FAST, SCHEMA, put_table
 from understudy.releases import prepare
 
 PLANS = [
@@ -102,3 +98,18 @@ def test_what_says_nothing_is_said_to(custodian):
         "Proved beforehand: worst error ≤ 100.00 percentage points, which says nothing here"
         in response.text
     )
+
+
+def test_a_release_is_started_by_who_says_so_and_has_a_name_of_its_own(custodian):
+    put_table(custodian, epsilon="5")
+    at = "/tables/people/releases"
+    refused = custodian.post(at, **{**FAST, "sure": ""})
+    assert "tick the box" in custodian.told(refused).lower()
+    assert custodian.site.jobs.all() == []
+    for _ in range(2):
+        custodian.post(at, **FAST, name="twice", owner="City of Exampleton")
+    assert {job.name for job in custodian.site.jobs.all()} == {"twice", "twice (2)"}
+    assert "City of Exampleton" in custodian.client.get("/releases/twice/report").text
+    written = (custodian.folder / "releases" / "twice" / "report.html").read_text()
+    assert "City of Exampleton" in written
+    assert "understudy verify twice.release" in written

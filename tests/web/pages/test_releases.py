@@ -1,17 +1,14 @@
 """Releases: questions, checks, downloads, and bundles from elsewhere."""
 
 import json
+import re
 import zipfile
 from io import BytesIO
 
+from pyarrow import csv
+
 import understudy as us
-from tests.web.conftest import (
-    Page,
-    TestClient,
-    put_bundle,
-    without_tokens,
-    zipped,
-)
+from tests.web.conftest import Page, TestClient, put_bundle, without_tokens, zipped
 from tests.web.live import routes
 from understudy.releases.bundle import digest, manifest_bytes
 from understudy.releases.signature import new_keys, private_key, sign
@@ -86,14 +83,14 @@ def test_downloads_are_what_was_released(custodian, bundle, tmp_path):
     assert 'filename="small.release.zip"' in packed.headers["content-disposition"]
     zipfile.ZipFile(BytesIO(packed.content)).extractall(tmp_path)
     assert us.verify(tmp_path / "small.release").passed
-    rows = custodian.client.get("/releases/small/rows.csv").text.splitlines()
+    rows = custodian.client.get("/releases/small/rows").text.splitlines()
     assert len(rows) == us.Release.load(bundle).rows.num_rows + 1
-    sample = custodian.client.get("/releases/small/sample.csv", params={"rows": 7, "key": "1"})
+    sample = custodian.client.get("/releases/small/sample", params={"rows": 7, "key": "1"})
     assert len(sample.text.splitlines()) == 8
-    again = custodian.client.get("/releases/small/sample.csv", params={"rows": 7, "key": "1"})
+    again = custodian.client.get("/releases/small/sample", params={"rows": 7, "key": "1"})
     assert again.text == sample.text
     for wrong in ({"rows": "x"}, {"rows": "99999999999"}, {"key": "x"}):
-        assert custodian.client.get("/releases/small/sample.csv", params=wrong).status_code == 422
+        assert custodian.client.get("/releases/small/sample", params=wrong).status_code == 422
     file = custodian.client.get("/releases/small/files/schema.toml")
     assert file.content == (bundle / "schema.toml").read_bytes()
 
@@ -194,8 +191,35 @@ def test_a_release_is_for_custodians_until_one_publishes_it(analyst, bundle):
         custodian = Page(client, analyst.folder).enter()
         assert "not published" in client.get("/releases").text
         assert "Custodians alone see this release" in client.get("/releases/small").text
-        assert custodian.post("/releases/none-such/publish").status_code == 404
-        assert custodian.post("/releases/small/publish").status_code == 200
+        assert custodian.post("/releases/none-such/publish", sure="yes").status_code == 404
+        assert "tick the box" in custodian.told(custodian.post("/releases/small/publish")).lower()
+        assert "Custodians alone" in client.get("/releases/small").text
+        assert custodian.post("/releases/small/publish", sure="yes").status_code == 200
         assert "Custodians alone" not in client.get("/releases/small").text
     assert "/releases/small" in analyst.client.get("/releases").text
     assert analyst.client.get("/releases/small").status_code == 200
+
+
+def test_fresh_rows_of_one_kind(custodian, bundle):
+    put_bundle(custodian, bundle)
+    at = "/releases/small/sample"
+    drawn = custodian.client.get(at, params={"rows": "50", "where": "age >= 5 and city = 'Bb'"})
+    rows = csv.read_csv(BytesIO(drawn.content)).to_pylist()
+    assert len(rows) == 50
+    assert {row["city"] for row in rows} == {"Bb"}
+    assert min(row["age"] for row in rows) >= 5
+    for wrong, said in (("agee > 1", "did you mean"), ("age > 99", ""), ("x" * 3000, "2,000"),
+                        ("(" * 1500, "")):  # fmt: skip
+        response = custodian.client.get(at, params={"rows": "5", "where": wrong})
+        assert response.status_code == 422, wrong[:20]
+        assert said in custodian.told(response)
+
+
+def test_commands_in_a_report_name_the_folder_that_is_downloaded(custodian, bundle):
+    put_bundle(custodian, bundle, "a-1")
+    text = custodian.client.get("/releases/a-1/report").text
+    commands = re.findall(r"understudy (?:verify|estimate|report) (\S+)", text)
+    assert len(commands) == 3
+    assert all(name.startswith("a-1.release") for name in commands)
+    archive = zipfile.ZipFile(BytesIO(custodian.client.get("/releases/a-1/bundle.zip").content))
+    assert {name.partition("/")[0] for name in archive.namelist()} == {"a-1.release"}

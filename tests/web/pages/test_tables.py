@@ -1,20 +1,16 @@
 """Tables: from an upload to a confirmed schema and a budget, as somebody without scripts sees it."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import understudy as us
-from tests.web.conftest import (
-    FAST,
-    SCHEMA,
-    csv_bytes,
-    put_table,
-    small_table,
-)
+from tests.web.conftest import FAST, SCHEMA, csv_bytes, put_table, small_table
 from understudy.draft import rows_per_unit
+from understudy.draft.review import decisions
 from understudy.schema import Category, Identifier, Integer, Schema
 from understudy.units import Unit
 
@@ -25,12 +21,15 @@ def test_from_an_upload_to_an_answer_without_a_script(custodian):
     drafted = page.upload("people.csv", csv_bytes(small_table()), name="  Our   people ")
     assert drafted.status_code == 200
     at = "/tables/our-people"
-    assert page.client.get(f"{at}/plan").status_code == 409  # not confirmed yet
+    early = page.client.get(f"{at}/plan")
+    assert early.status_code == 409  # not confirmed yet
+    assert f'href="{at}/schema">Review the schema' in early.text
+    assert "understudy schema" not in early.text
     confirmed = page.post(f"{at}/schema/confirm")
     assert "Every fact is confirmed" in confirmed.text
     assert page.post(f"{at}/releases", **FAST).status_code == 422  # no budget yet
     opened = page.post(f"{at}/budget", epsilon="3", delta="1e-8")
-    assert "is left of 3" in opened.text
+    assert "ε = <b>3</b> left of 3" in opened.text
     planned = page.client.get(f"{at}/plan", params={**FAST, "rows": "400"})
     assert "Budget afterwards" in planned.text
     assert "ε = 2" in planned.text
@@ -108,13 +107,13 @@ def test_decisions_are_answered_one_by_one_the_riskiest_first(custodian):
     def answer(**form):
         return page.post(f"{at}/decisions", **form)
 
-    key, text = first_question(page, at)
-    assert (key, "Does one person have several rows?" in text) == ("unit", True)
+    _, text = first_question(page, at)
+    assert "Does one person have several rows?" in text
     assert "5 decisions" in text
     assert "5 decisions open" in page.client.get("/tables").text
-    lacking = answer(key="unit", choice="replace", who="column", column="patient_id")
+    lacking = page.post(f"{at}/unit", column="patient_id")
     assert "how many rows of one patient_id" in page.told(lacking)
-    answer(key="unit", choice="replace", who="column", column="patient_id", max_rows="3")
+    page.post(f"{at}/unit", column="patient_id", max_rows="3")
     assert Schema.load(schema).unit == Unit("patient_id", 3)
 
     assert first_question(page, at)[0] == "identifiers"
@@ -153,8 +152,112 @@ def test_confirming_everything_says_what_it_states_and_not_who_is_protected(cust
     left = page.post(f"{at}/confirm")
     assert "1 decision to you" in left.text
     assert page.client.get("/tables/visits/plan").status_code == 409
-    page.post(f"{at}/decisions", key="unit", choice="replace", who="row")
+    page.post(f"{at}/unit", column="")
     assert page.client.get("/tables/visits/plan").status_code == 200
+
+
+def test_no_budget_is_declared_before_the_schema_says_who_is_protected(custodian):
+    page = custodian
+    page.upload("visits.csv", csv_bytes(visits()))
+    at = "/tables/visits"
+    assert "Total ε" not in page.client.get(at).text
+    refused = page.post(f"{at}/budget", epsilon="3")
+    assert (refused.status_code, "decisions are open" in page.told(refused)) == (409, True)
+    with page.site.workspace.ledger() as ledger:
+        assert ledger.datasets() == []
+    page.post(f"{at}/schema/unit", column="patient_id", max_rows="3")
+    page.post(f"{at}/schema/confirm")
+    assert "reveal about one patient_id" in page.client.get(at).text
+    page.post(f"{at}/budget", epsilon="3")
+    with page.site.workspace.ledger() as ledger:
+        assert ledger.dataset("visits").unit == "patient_id"
+
+
+def test_answers_are_shown_and_taken_back_one_after_another(custodian):
+    page = custodian
+    page.upload("visits.csv", csv_bytes(visits()))
+    at = "/tables/visits/schema"
+    page.post(f"{at}/text", text=DRAFT)
+    table = page.site.workspace.table("visits")
+    shown = page.post(f"{at}/unit", column="ward", max_rows="3")
+    assert "One ward is protected." in shown.text
+    shown = page.post(f"{at}/decisions", key="identifiers", choice="public")
+    assert "leave out patient_id? Yes: leave it out" in shown.text
+    shown = page.post(f"{at}/undo")
+    assert "One ward is protected." in shown.text
+    assert "patient_id? Yes" not in shown.text
+    page.post(f"{at}/undo")
+    assert table.schema.read_text() == DRAFT
+    page.post(f"{at}/undo")
+    assert page.post(f"{at}/undo").status_code == 422
+    page.post(f"{at}/text", text=DRAFT)
+    page.post("/tables/visits/remove", sure="yes")
+    assert not table.changes.exists()
+
+
+def test_buttons_of_all_questions_have_one_order(custodian):
+    page = custodian
+    page.upload("people.csv", csv_bytes(small_table()))
+    codes = [f"c{n}" for n in range(90)]
+    column = Category("city", tuple(codes), read_from_rows=("values",))
+    other = Category("smoker", ("no", "yes", "?"), read_from_rows=("values",))
+    schema = Schema((column, Integer("age", 0, 9), other))
+    decided = [each.choices[0] for each in decisions(schema)]
+    assert decided == ["private", "public"]  # as the command line has them
+    text = page.post("/tables/people/schema/text", text=schema.dumps()).text
+    orders = [re.findall(r'name="choice" value="([a-z]+)"', form) for form in text.split("<form")]
+    orders = [[c for c in order if c != "replace"] for order in orders if len(order) > 2]
+    assert len(orders) == 2
+    assert all(order == ["public", "private", "drop"] for order in orders)
+
+
+def test_columns_say_what_becomes_of_them(custodian):
+    page = custodian
+    page.upload("visits.csv", csv_bytes(visits()))
+    at = "/tables/visits/schema"
+    page.post(f"{at}/text", text=DRAFT)
+    page.post(f"{at}/unit", column="patient_id", max_rows="3")
+    page.post(f"{at}/decisions", key="values:ward", choice="private")
+    text = page.post(f"{at}/confirm").text
+    summaries = [re.sub(r"<[^>]+>|\s+", " ", each.partition("</summary>")[0]).split()
+                 for each in text.split('<details class="column"')[1:]]  # fmt: skip
+    assert [" ".join(words[-2:]) for words in summaries] == [
+        "left out", "found privately", "9 confirmed"
+    ]  # fmt: skip
+    assert "tells people apart" in text
+    assert "identifier · " not in text
+
+
+def test_the_same_rows_are_not_added_twice_and_names_differ(custodian):
+    page = custodian
+    first = csv_bytes(small_table())
+    assert page.upload("people.csv", first).status_code == 200
+    again = page.upload("others.csv", first)
+    assert again.status_code == 422
+    assert "here already, as &#39;people&#39;" in page.told(again)
+    page.upload("people.csv", csv_bytes(small_table(key=1)))
+    assert [table.name for table in page.site.workspace.tables()] == ["people", "people (2)"]
+    page.post("/tables/people/remove", sure="yes")
+    assert page.upload("others.csv", first).status_code == 200
+
+
+def test_the_number_of_rows_is_proposed_and_nothing_takes_it_by_itself(custodian):
+    page = custodian
+    page.upload("visits.csv", csv_bytes(visits(1234, 3)))
+    at = "/tables/visits"
+    page.post(f"{at}/schema/unit", column="patient_id", max_rows="1")
+    page.post(f"{at}/schema/confirm")
+    page.post(f"{at}/budget", epsilon="3")
+    planned = page.client.get(f"{at}/plan", params=FAST)
+    assert 'href="?rows=1200"' in planned.text
+    assert "<b>10,000 rows</b> (assumed" in planned.text  # nobody has said so
+    assert (
+        "<b>1,200 rows</b>" in page.client.get(f"{at}/plan", params={**FAST, "rows": "1200"}).text
+    )
+    page.post(f"{at}/releases", **FAST, name="visits")
+    assert page.site.jobs.look("visits").facts["rows"] is None
+    page.post(f"{at}/schema/unit", column="patient_id", max_rows="3")
+    assert "?rows=3700" in page.client.get(f"{at}/plan").text
 
 
 def test_rules_are_ticked_or_dropped(custodian):
@@ -165,7 +268,8 @@ def test_rules_are_ticked_or_dropped(custodian):
     text = "".join(f'\n[[rule]]\nsays = "{rule}"\nread_from_rows = true\n' for rule in rules)
     page.post(f"{at}/text", text=DRAFT + text)
     assert "Which of these 3 rules" in page.client.get(at).text
-    page.post(f"{at}/decisions", key="rules:conditions", **{"keep-2": "on"})
+    shown = page.post(f"{at}/decisions", key="rules:conditions", **{"keep-2": "on"})
+    assert "Which of these 3 rules are public knowledge? 1 of 3." in shown.text
     (kept,) = Schema.load(page.site.workspace.table("visits").schema).rules
     assert (kept.says, kept.read_from_rows) == (rules[1], False)
 
@@ -175,7 +279,8 @@ def test_rows_of_people_are_shown_and_removed_with_the_rows(custodian):
     with site.workspace.incoming() as folder:
         file = folder / "rows.csv"
         file.write_bytes(csv_bytes(visits()))
-        units = [dataclasses.asdict(found) for found in rows_per_unit(Schema.loads(DRAFT), file)]
+        seen = rows_per_unit(Schema.loads(DRAFT), file)
+        units = {"rows": 360, "units": [dataclasses.asdict(found) for found in seen]}
         table = site.workspace.add_table("visits", file, DRAFT, 3, units)
     assert "max_rows = 1 drops 240" in custodian.client.get("/tables/visits/schema").text
     custodian.post("/tables/visits/remove", sure="yes")
@@ -208,9 +313,8 @@ def test_a_schema_as_text_and_whose_privacy(custodian):
         assert response.status_code == 422
         assert said in page.told(response)
     assert page.site.workspace.table("people").schema.read_text() == text
-    unit = page.post(f"{at}/unit", column="city", max_rows="3")
-    assert "identifier" in page.told(unit)
-    page.post(f"{at}/columns/0", type="identifier", do="all")
+    unit = page.post(f"{at}/unit", column="town", max_rows="3")
+    assert "is not a column" in page.told(unit)
     lacking = page.post(f"{at}/unit", column="city")
     assert "how many rows" in page.told(lacking)
     page.post(f"{at}/unit", column="city", max_rows="3")
@@ -219,8 +323,12 @@ def test_a_schema_as_text_and_whose_privacy(custodian):
     with page.site.workspace.ledger() as ledger:
         assert ledger.dataset("people").unit == "city"
     page.post(f"{at}/unit", column="")
-    refused = page.post("/tables/people/releases", **FAST)
-    assert "unit = row" in refused.text
+    for refused in (page.client.get("/tables/people/plan"),
+                    page.post("/tables/people/releases", **FAST)):  # fmt: skip
+        assert refused.status_code == 409
+        assert "declared for one city, but the schema now protects one row" in refused.text
+    page.post(f"{at}/undo")
+    assert page.client.get("/tables/people/plan").status_code == 200
 
 
 def visits(patients=120, each=3):
@@ -289,11 +397,11 @@ BUDGETS = [
     ({"epsilon": "1e99999999"}, "not a number"),
     ({"epsilon": "nan"}, "not a number"),
     ({"epsilon": "1", "delta": "2"}, "delta"),
-    ({"epsilon": "1", "neighbours": "friends"}, "add-remove or replace"),
+    ({"epsilon": "1", "neighbours": "friends"}, "check: neighbours"),
     ({"epsilon": "1", "neighbours": "replace"}, "number of rows public"),
     ({"epsilon": "1", "rows_public": "-5"}, "whole number"),
     ({"epsilon": "1", "delta": "0.01", "rows_public": "400"}, "below 1/n"),
-    ({"epsilon": "1", "composition": "magic"}, "basic or zcdp"),
+    ({"epsilon": "1", "composition": "magic"}, "check: composition"),
 ]
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
 
 from understudy.errors import InputError, require_extra
 from understudy.game.methods.base import Design, Forecast, Method, planned
+from understudy.game.methods.settings import POSITIVE, least
 from understudy.models.residual import closure
-from understudy.players.data import MaximumEntropy
-from understudy.players.query import AdaptiveRounds
-from understudy.players.query.aim import SELECTION, candidates
+from understudy.players.data.maxent import MaximumEntropy
+from understudy.players.query.aim import SELECTION, AdaptiveRounds, candidates
 from understudy.privacy import accounting
 from understudy.privacy.budget import round_down
 from understudy.privacy.cost import Charge, Gaussian, Plan, Zcdp
@@ -28,21 +29,20 @@ class AIMMethod(Method):
     """`rounds = None` takes 16·d; `megabytes` of junction tree; `limit` candidates."""
 
     rounds: int | None = None
-    megabytes: float = 80.0
-    iterations: int = 1000
+    megabytes: Annotated[float, POSITIVE] = 80.0
+    iterations: Annotated[int, least(1)] = 1000
     limit: int = 20_000
     name: str = "aim"
 
     def check(self, design: Design) -> None:
         """The libraries must be there, and the candidates must be few enough to be tried each round."""
+        Method.check(self, design)
         d = len(design.shape)
         if self.rounds is not None and self.rounds <= d:
             self.refuse(
                 f"rounds = {self.rounds} must be above the number of columns, {d}; "
                 f"leave it out for 16·d = {16 * d}"
             )
-        self.require_positive(megabytes=self.megabytes)
-        self.require_least(1, iterations=self.iterations)
         subsets = sum(2 ** len(clique) for clique in design.cliques)
         number = len(closure(design.cliques)) - 1 if subsets < 10**6 else subsets
         if number > self.limit:

@@ -10,7 +10,18 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from typing import Any, ClassVar, NoReturn, Self, TypeVar, cast
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    NoReturn,
+    Self,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 
@@ -18,8 +29,10 @@ from understudy import wording
 from understudy._types import Codes, Projection
 from understudy.errors import InputError
 from understudy.game.forecast import Errors
+from understudy.game.methods.settings import Limit, settings, typed
 from understudy.game.play import require_pair
 from understudy.players.base import Clique, DataPlayer, Model, Problem, QueryPlayer
+from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Gaussian, Plan
 from understudy.privacy.relation import Relation
 from understudy.queries import MAX_CELLS, Family, sizes
@@ -114,7 +127,7 @@ class Design:
 
     def gaussian(self, rho: Fraction, tables: int = 1) -> Gaussian:
         """The least noise for so many whole marginals that costs at most ρ."""
-        return Gaussian.of_tables(rho, self.relation, tables)
+        return planning.tables(rho, self.relation, tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +170,8 @@ class Method(ABC):
     """A named algorithm: a pairing of players and a public plan of charges.
 
     Everything here is a public function of public facts. A method is a frozen dataclass of its public
-    settings that defines `check`, `charges`, `players` and `forecast`; the rest has defaults, which fit
-    a method that measures marginals.
+    settings that defines `charges`, `players` and `forecast`; the rest has defaults, which fit a method
+    that measures marginals. A setting's annotation has its limits: `Annotated[int, least(1)]`.
     """
 
     __slots__ = ()
@@ -176,9 +189,18 @@ class Method(ABC):
     population: ClassVar[bool] = False
     """Whether the certificate also speaks of the population that the rows were drawn from."""
 
-    @abstractmethod
     def check(self, design: Design) -> None:
-        """Raise `InputError`, with the remedy, if the method cannot serve this problem."""
+        """Raise `InputError`, with the remedy, if the method cannot serve this problem.
+
+        Here: every setting has its type, and is within the limits of its annotation.
+        """
+        hints = get_type_hints(type(self), include_extras=True)
+        for name, allowed in settings(type(self)).items():
+            value = getattr(self, name)
+            typed(f"method = {self.name}: {name} = {value!r}", value, allowed)
+            if get_origin(hints[name]) is Annotated:
+                for limit in get_args(hints[name])[1:]:
+                    self.require(limit, **{name: value})
 
     @abstractmethod
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
@@ -221,6 +243,15 @@ class Method(ABC):
             f"dpgan, or leave public out"
         )
 
+    def require_universe(self, design: Design, limit: int) -> None:
+        """Refuse more possible rows than are listed one by one."""
+        if design.universe > limit:
+            raise InputError(
+                f"method = {self.name} keeps one number for each of the {design.universe:.3g} "
+                f"possible rows, above its limit of {limit:.3g}; use method = auto, or fewer columns "
+                f"or bins"
+            )
+
     def require_classes(self, design: Design) -> None:
         """Refuse other queries than cells of marginals where the method does not serve them."""
         if design.families and not self.classes:
@@ -239,41 +270,11 @@ class Method(ABC):
         """Raise `InputError` in the name of the method."""
         raise InputError(f"method = {self.name}: {message}")
 
-    def require_least(self, least: int, **settings: float | None) -> None:
-        """Refuse settings below `least`; None is left to the public rule."""
+    def require(self, limit: Limit, **settings: Any) -> None:
+        """Refuse settings beyond a limit; None is left to the public rule."""
         for name, value in settings.items():
-            if value is not None and not least <= value < math.inf:
-                self.refuse(f"{name} = {value} must be at least {least}")
-
-    def require_positive(self, **settings: float | None) -> None:
-        """Refuse settings that are not finite numbers above 0; None is left to the public rule."""
-        for name, value in settings.items():
-            if value is not None and not 0 < value < math.inf:
-                self.refuse(f"{name} = {value} must be above 0")
-
-    def require_share(self, **settings: float) -> None:
-        """Refuse settings outside (0, 1]."""
-        for name, value in settings.items():
-            if not 0 < value <= 1:
-                self.refuse(f"{name} = {value} must be in (0, 1]")
-
-    def require_between(self, low: float, high: float, **settings: Any) -> None:
-        """Refuse what is not a number above `low` and below `high`."""
-        for name, value in settings.items():
-            if not isinstance(value, (int, float)) or not low < value < high:
-                self.refuse(f"{name} = {value} must lie between {low} and {high}")
-
-    def require_one_of(self, known: Iterable[str], **settings: Any) -> None:
-        """Refuse choices that are not known."""
-        for name, value in settings.items():
-            if value not in known:
-                self.refuse(f"{name} = {value!r} is not one of {', '.join(known)}")
-
-    def require_whole(self, low: int, high: int, **settings: Any) -> None:
-        """Refuse what is not a whole number from `low` to `high`."""
-        for name, value in settings.items():
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-                self.refuse(f"{name} = {value} must be a whole number from {low:,} to {high:,}")
+            if value is not None and not limit.allows(value):
+                self.refuse(f"{name} = {value!r} {limit.words}")
 
 
 NO_SETTING = (

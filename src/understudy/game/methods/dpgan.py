@@ -12,13 +12,13 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from understudy.errors import require_extra
 from understudy.game.methods.base import Design, Forecast, WarmMethod, planned
+from understudy.game.methods.settings import Limit, between, one_of, whole
 from understudy.players.query.critic import CriticSteps
 from understudy.privacy import planning
-from understudy.privacy.budget import split
 from understudy.privacy.cost import Charge, Gaussian, Plan, SampledGroups, Selection
 from understudy.privacy.questions.best_models import Models, jensen_shannon_step
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["DPGANMethod"]
 
 
-_SELECTIONS = ("divergence", "clustering", "task")
-_LOSSES = ("non-saturating", "wasserstein")
-_NUMBERS = ("bins", "real")
+_SIGMA = Limit(lambda s: 0.1 <= s <= 1000, "must lie between 0.1 and 1000; 1 to 4 is usual")
+_RATE = Limit(lambda q: 0 < q <= 1, "must be above 0 and at most 1; 0.02 is usual")
+_ADAPT = Limit(lambda a: 0 <= a <= 1, "must lie between 0 (off) and 1; 0.2 is usual")
 _MOST_BITS = 15
 """Whole numbers with up to so many values are written in bits."""
 _ROWS = 20_000
@@ -66,66 +66,48 @@ class DPGANMethod(WarmMethod):
                    held-out rows as well
     """
 
-    steps: int = 1000
-    sigma: float | None = None
-    batch: int | None = None
-    rate: float | None = None
-    loss: str = "non-saturating"
-    critic_steps: int = 1
-    fakes: int = 512
-    box: float = 0.05
-    groups: int = 1
-    regroup: int = 100
-    adapt: float = 0.0
-    quantile: float = 0.5
-    numbers: str = "bins"
+    steps: Annotated[int, whole(1, 10**6)] = 1000
+    sigma: Annotated[float | None, _SIGMA] = None
+    batch: Annotated[int | None, whole(1, 10**9)] = None
+    rate: Annotated[float | None, _RATE] = None
+    loss: Annotated[str, one_of("non-saturating", "wasserstein")] = "non-saturating"
+    critic_steps: Annotated[int, whole(1, 1000)] = 1
+    fakes: Annotated[int, whole(1, 65_536)] = 512
+    box: Annotated[float, between(0, 100)] = 0.05
+    groups: Annotated[int, whole(1, 64)] = 1
+    regroup: Annotated[int, whole(1, 10**6)] = 100
+    adapt: Annotated[float, _ADAPT] = 0.0
+    quantile: Annotated[float, between(0, 1)] = 0.5
+    numbers: Annotated[str, one_of("bins", "real")] = "bins"
     conditional: bool = True
-    width: int = 128
-    blocks: int = 1
-    latent: int = 64
-    critic_width: int = 64
-    critic_layers: int = 2
-    learning: float = 1e-3
-    critic_learning: float = 2e-3
-    columns: float = 0.1
-    pick: int = 0
-    checkpoints: int = 8
-    choice: float = 0.05
-    holdout: float = 0.1
-    selection: str | None = None
-    centres: int = 8
+    width: Annotated[int, whole(1, 4096)] = 128
+    blocks: Annotated[int, whole(0, 16)] = 1
+    latent: Annotated[int, whole(1, 4096)] = 64
+    critic_width: Annotated[int, whole(1, 4096)] = 64
+    critic_layers: Annotated[int, whole(1, 8)] = 2
+    learning: Annotated[float, between(0, 1)] = 1e-3
+    critic_learning: Annotated[float, between(0, 1)] = 2e-3
+    columns: Annotated[float, between(1e-6, 0.9)] = 0.1
+    pick: Annotated[int, whole(0, 1000)] = 0
+    checkpoints: Annotated[int, whole(1, 1000)] = 8
+    choice: Annotated[float, between(1e-6, 0.9)] = 0.05
+    holdout: Annotated[float, between(0, 0.9)] = 0.1
+    selection: Annotated[str | None, one_of("divergence", "clustering", "task")] = None
+    centres: Annotated[int, whole(1, 1000)] = 8
     task: Any = None
-    public_steps: int = 500
+    public_steps: Annotated[int, whole(1, 10**6)] = 500
     name: str = "dpgan"
 
     rowwise: ClassVar[bool] = True
 
     def check(self, design: Design) -> None:
         """Settings in range, the libraries there, a batch that the rows can fill."""
-        self.require_whole(1, 10**6, steps=self.steps, public_steps=self.public_steps)
-        self.require_whole(1, 10**6, regroup=self.regroup)
-        self.require_whole(1, 1000, critic_steps=self.critic_steps, checkpoints=self.checkpoints)
-        self.require_whole(0, 1000, pick=self.pick)
-        self.require_whole(1, 65_536, fakes=self.fakes)
-        self.require_whole(1, 64, groups=self.groups)
-        self.require_whole(1, 4096, width=self.width, latent=self.latent)
-        self.require_whole(1, 4096, critic_width=self.critic_width)
-        self.require_whole(1, 8, critic_layers=self.critic_layers)
-        self.require_whole(0, 16, blocks=self.blocks)
-        self.require_between(0, 100, box=self.box)
-        self.require_between(0, 1, learning=self.learning, critic_learning=self.critic_learning)
-        self.require_between(0, 1, quantile=self.quantile)
-        self.require_between(1e-6, 0.9, columns=self.columns, choice=self.choice)
-        self.require_between(0, 0.9, holdout=self.holdout)
+        super().check(design)
         if self.pick and self.columns + self.choice > 1 - 1e-6:
             self.refuse(
                 f"columns = {self.columns} and choice = {self.choice} leave no share of the budget for "
                 f"the steps; together they must stay below 1"
             )
-        if not isinstance(self.adapt, (int, float)) or not 0 <= self.adapt <= 1:
-            self.refuse(f"adapt = {self.adapt} must lie between 0 (off) and 1; 0.2 is usual")
-        self.require_one_of(_LOSSES, loss=self.loss)
-        self.require_one_of(_NUMBERS, numbers=self.numbers)
         if self.pick > self.checkpoints:
             self.refuse(
                 f"pick = {self.pick} is more than checkpoints = {self.checkpoints}; keep more"
@@ -142,9 +124,6 @@ class DPGANMethod(WarmMethod):
         require_extra(f"method = {self.name}", "nets")
 
     def _check_selection(self) -> None:
-        self.require_whole(1, 1000, centres=self.centres)
-        if self.selection is not None:
-            self.require_one_of(_SELECTIONS, selection=self.selection)
         for name, value in (("task", self.task), ("selection", self.selection)):
             if value is not None and not self.pick:
                 self.refuse(
@@ -156,18 +135,10 @@ class DPGANMethod(WarmMethod):
             self.refuse("selection = task needs task, the name of the column to be predicted")
 
     def _check_sampling(self, design: Design) -> None:
-        if self.sigma is not None and not (
-            isinstance(self.sigma, (int, float)) and 0.1 <= self.sigma <= 1000
-        ):
-            self.refuse(f"sigma = {self.sigma} must lie between 0.1 and 1000; 1 to 4 is usual")
         if self.batch is not None and self.rate is not None:
             self.refuse("batch and rate say the same thing; give one of them")
-        if self.rate is not None and not 0 < self.rate <= 1:
-            self.refuse(f"rate = {self.rate} must be above 0 and at most 1; 0.02 is usual")
         if self.batch is None:
             return
-        if isinstance(self.batch, bool) or not isinstance(self.batch, int) or self.batch < 1:
-            self.refuse(f"batch = {self.batch} must be a whole number of at least 1")
         if design.rows is None:
             self.refuse(
                 f"batch = {self.batch} is a share of a number of rows that is private; give rate, "
@@ -222,27 +193,23 @@ class DPGANMethod(WarmMethod):
         if self.pick:
             shares = {"columns": self.columns, "choice": self.choice}
             shares["steps"] = 1 - self.columns - self.choice
-        part = split(rho, {name: str(round(share, 6)) for name, share in shares.items()})
+        part = planning.split(rho, {name: str(round(share, 6)) for name, share in shares.items()})
         columns = design.gaussian(part["columns"], len(design.shape))
         charges = [Charge(CriticSteps.COLUMNS, columns)]
         event, steps = self._steps(design, part["steps"])
         charges.append(Charge(CriticSteps.STEP, event, steps))
         if self.pick:
-            pick = Selection.within(part["choice"], sensitivity=Models.SENSITIVITY, k=self.pick)
+            pick = planning.selection(part["choice"], sensitivity=Models.SENSITIVITY, k=self.pick)
             charges.append(Charge(CriticSteps.CHOICE, pick))
         return tuple(charges)
 
     def players(self, design: Design, plan: Plan) -> tuple[CriticSteps, GanPlayer]:
         """The critic's steps against the generator."""
-        query = self.critic(plan)
+        query = self.query_player(design, plan)
         return query, self._player(design, query.steps)
 
     def query_player(self, design: Design, plan: Plan) -> CriticSteps:
         """The critic's steps; the other player needs a library to be made."""
-        return self.critic(plan)
-
-    def critic(self, plan: Plan) -> CriticSteps:
-        """The query player that the plan is for."""
         event = planned(plan, CriticSteps.STEP, SampledGroups)
         return CriticSteps(
             plan[CriticSteps.STEP].times,

@@ -13,8 +13,9 @@ from fractions import Fraction
 
 from understudy.game.methods.base import Design, Forecast, planned
 from understudy.game.methods.dualquery import DualQueryMethod, sizes
-from understudy.players.data import BestResponse
-from understudy.players.query import QueryWeights, Recycling
+from understudy.players.data.response import BestResponse
+from understudy.players.query.recycling import Recycling
+from understudy.players.query.weights import QueryWeights
 from understudy.privacy.cost import Charge, Plan, Selection
 
 __all__ = ["DQRSMethod"]

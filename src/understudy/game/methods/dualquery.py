@@ -17,20 +17,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Annotated
 
 from understudy.game.methods.base import Design, Forecast, Method, Theorem
-from understudy.game.methods.oracle import check_oracle, exact, seconds_of_search
-from understudy.players.data import BestResponse
-from understudy.players.data.response import ANNEALED
-from understudy.players.query import QueryWeights, Recycling
+from understudy.game.methods.oracle import ORACLE, SECONDS, exact, seconds_of_search
+from understudy.game.methods.settings import whole
+from understudy.oracles.exact import require_solver
+from understudy.players.data.response import ANNEALED, BestResponse
+from understudy.players.query.recycling import Recycling
+from understudy.players.query.weights import QueryWeights
 from understudy.privacy.buckets import UNIT
 from understudy.privacy.cost import Charge, Plan
 
 __all__ = ["DualQueryMethod", "sizes"]
 
-# The rules stay below these; what is asked for by hand may reach the limits.
+# The rules stay below these; what is asked for by hand may reach the limits of the settings.
 _MOST_ROUNDS, _MOST_SAMPLES = 400, 100
-_LIMIT_ROUNDS, _LIMIT_SAMPLES, _LIMIT_RECORDS = 5_000, 10_000, 1_000
 # Perturbation between equals, in parts of the least weight: over tens of columns it stays below 1.
 _TIES = 0.02
 
@@ -43,30 +45,26 @@ class DualQueryMethod(Method):
     their mixture is a best response as well. `oracle` may be "exact", with `seconds` for a search.
     """
 
-    rounds: int | None = None
-    samples: int | None = None
-    records: int = 2
-    oracle: str = "annealed"
-    seconds: float = 1.0
+    rounds: Annotated[
+        int | None,
+        whole(2, 5_000, "; the first round is blind and the second is the first that learns"),
+    ] = None
+    samples: Annotated[
+        int | None,
+        whole(1, 10_000, ": every round draws that many queries and holds them in memory"),
+    ] = None
+    records: Annotated[int, whole(1, 1_000)] = 2
+    oracle: Annotated[str, ORACLE] = "annealed"
+    seconds: Annotated[float, SECONDS] = 1.0
     name: str = "dualquery"
 
     max_cells = 2**62
 
     def check(self, design: Design) -> None:
         """Serves every table and marginals of any size."""
-        if self.rounds is not None and not 2 <= self.rounds <= _LIMIT_ROUNDS:
-            self.refuse(
-                f"rounds = {self.rounds} must be between 2 and {_LIMIT_ROUNDS}; the first "
-                f"round is blind and the second is the first that learns"
-            )
-        if self.samples is not None and not 1 <= self.samples <= _LIMIT_SAMPLES:
-            self.refuse(
-                f"samples = {self.samples} must be between 1 and {_LIMIT_SAMPLES}: every "
-                f"round draws that many queries and holds them in memory"
-            )
-        if not 1 <= self.records <= _LIMIT_RECORDS:
-            self.refuse(f"records = {self.records} must be between 1 and {_LIMIT_RECORDS}")
-        check_oracle(self.name, self.oracle, self.seconds)
+        Method.check(self, design)
+        if self.oracle == "exact":
+            require_solver()
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
         """s draws for every round from the second on; the first is free."""

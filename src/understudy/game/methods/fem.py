@@ -17,12 +17,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
 
 from understudy.game.methods.base import Design, Forecast, Method, Theorem, planned
-from understudy.game.methods.oracle import check_oracle, exact, seconds_of_search
+from understudy.game.methods.oracle import ORACLE, SECONDS, exact, seconds_of_search
+from understudy.game.methods.settings import POSITIVE, SHARE, least, one_of
 from understudy.oracles import Annealed, Law
-from understudy.players.data import PerturbedLeader, UnitLeader
-from understudy.players.query import CellPicker, QueryPicker
+from understudy.oracles.exact import require_solver
+from understudy.players.data.ftpl import PerturbedLeader, UnitLeader
+from understudy.players.query.picking import CellPicker, QueryPicker
+from understudy.privacy import planning
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Charge, Plan, Selection
 from understudy.queries import separator
@@ -42,18 +46,18 @@ class FEMMethod(Method):
     are then not used.
     """
 
-    rounds: int | None = None
-    samples: int = 300
-    step: float = 0.04
-    decay: float = 1.5
-    keep: float = 0.5
-    starts: int = 3
-    blocks: int = 32
-    law: str = "exponential"
-    oracle: str = "annealed"
-    seconds: float = 1.0
+    rounds: Annotated[int | None, least(1)] = None
+    samples: Annotated[int, least(1)] = 300
+    step: Annotated[float, SHARE] = 0.04
+    decay: Annotated[float, least(0)] = 1.5
+    keep: Annotated[float, SHARE] = 0.5
+    starts: Annotated[int, least(1)] = 3
+    blocks: Annotated[int, least(0)] = 32
+    law: Annotated[str, one_of(*Law)] = "exponential"
+    oracle: Annotated[str, ORACLE] = "annealed"
+    seconds: Annotated[float, SECONDS] = 1.0
     published: bool = False
-    scale: float | None = None
+    scale: Annotated[float | None, POSITIVE] = None
     name: str = "fem"
 
     max_cells = 2**62
@@ -61,11 +65,9 @@ class FEMMethod(Method):
 
     def check(self, design: Design) -> None:
         """Settings must make a game; records of all kept rounds must fit memory."""
-        self.require_least(1, rounds=self.rounds, samples=self.samples)
-        self.require_share(keep=self.keep, step=self.step)
-        self.require_least(0, decay=self.decay)
-        self.require_one_of(tuple(Law), law=self.law)
-        check_oracle(self.name, self.oracle, self.seconds)
+        Method.check(self, design)
+        if self.oracle == "exact":
+            require_solver()
         self._check_published()
         codes = self.samples * (self.rounds or 1000) * len(design.shape)
         if codes > _MOST_CODES:
@@ -76,14 +78,10 @@ class FEMMethod(Method):
 
     def _check_published(self) -> None:
         """Settings that would not be used are refused."""
-        if not isinstance(self.published, bool):
-            self.refuse(f"published = {self.published!r} must be true or false")
         if self.scale is not None and not self.published:
             self.refuse(
                 f"scale = {self.scale} is of published = true; set that too, or leave it out"
             )
-        if self.scale is not None and not (math.isfinite(self.scale) and self.scale > 0):
-            self.refuse(f"scale = {self.scale} must be a number above 0")
         own = FEMMethod()
         if self.published and (self.step, self.decay, self.keep) != (own.step, own.decay, own.keep):
             self.refuse("step, decay and keep are not used with published = true; leave them out")
@@ -101,7 +99,7 @@ class FEMMethod(Method):
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
         """T picks."""
         T = self._rounds(design, rho)
-        pick = Selection.within(rho / T, sensitivity=SCORE_SENSITIVITY)
+        pick = planning.selection(rho / T, sensitivity=SCORE_SENSITIVITY)
         return (Charge(CellPicker.PICK, pick, T),)
 
     def players(
@@ -175,14 +173,9 @@ class FEMMethod(Method):
 class SepFEMMethod(FEMMethod):
     """FEM with Laplace noise on a separator set of the workload's classes: the literals."""
 
-    law: str = "laplace"
+    law: Annotated[str, one_of(*Law)] = "laplace"
     name: str = "sepfem"
 
-    def check(self, design: Design) -> None:
-        """Every class must declare a separator set."""
-        FEMMethod.check(self, design)
-        separator(design.asked, design.shape)
-
     def _regret(self, design: Design, T: int) -> tuple[float, str]:
-        d, M, b = sum(design.shape), len(separator(design.asked, design.shape)), self._scale()
+        d, M, b = sum(design.shape), len(separator(design.shape)), self._scale()
         return 4 * M / b + 10 * b * math.sqrt(M) * d / T, "4·M/b + 10·b·√M·d/T"

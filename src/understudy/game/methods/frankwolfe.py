@@ -26,13 +26,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from understudy import wording
-from understudy.errors import InputError
 from understudy.game.methods.base import Design, Forecast, Method, Theorem, planned
-from understudy.players.data import SoftmaxResponse
-from understudy.players.query import CellPicker, NoisyVertex
+from understudy.game.methods.settings import POSITIVE, least
+from understudy.players.data.universe import SoftmaxResponse
+from understudy.players.query.picking import CellPicker, NoisyVertex
+from understudy.privacy import planning
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Charge, Plan, Selection
 
@@ -43,9 +44,9 @@ __all__ = ["FrankWolfeMethod"]
 class FrankWolfeMethod(Method):
     """`rounds = None` takes the public rule; `step` is c, in units of the theory's step."""
 
-    rounds: int | None = None
-    alpha: float = 0.001
-    step: float = 2.5
+    rounds: Annotated[int | None, least(1, "; leave it out for 2·√(n·√(2ρ))")] = None
+    alpha: Annotated[float, POSITIVE] = 0.001
+    step: Annotated[float, POSITIVE] = 2.5
     limit: int = 4_000_000
     name: str = "frankwolfe"
 
@@ -53,15 +54,8 @@ class FrankWolfeMethod(Method):
 
     def check(self, design: Design) -> None:
         """The universe must be enumerable."""
-        if design.universe > self.limit:
-            raise InputError(
-                f"method = frankwolfe keeps one number for each of the {design.universe:.3g} "
-                f"possible rows, above its limit of {self.limit:.3g}; use method = auto, or "
-                f"fewer columns or bins"
-            )
-        if self.rounds is not None and self.rounds < 1:
-            self.refuse(f"rounds = {self.rounds} must be at least 1; leave it out for 2·√(n·√(2ρ))")
-        self.require_positive(alpha=self.alpha, step=self.step)
+        Method.check(self, design)
+        self.require_universe(design, self.limit)
 
     def _rounds(self, design: Design, rho: Fraction) -> int:
         if self.rounds is not None:
@@ -75,7 +69,7 @@ class FrankWolfeMethod(Method):
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
         """T selections."""
         rounds = self._rounds(design, rho)
-        event = Selection.within(rho / rounds, sensitivity=SCORE_SENSITIVITY)
+        event = planning.selection(rho / rounds, sensitivity=SCORE_SENSITIVITY)
         return (Charge(NoisyVertex.SELECT, event, rounds),)
 
     def players(self, design: Design, plan: Plan) -> tuple[NoisyVertex, SoftmaxResponse]:

@@ -12,13 +12,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
 
 from understudy.errors import InputError
 from understudy.game.methods.base import Design, Forecast, Method, planned
+from understudy.game.methods.settings import least
 from understudy.models.residual import cell_variance
 from understudy.players.base import Clique
-from understudy.players.data import Reconstruction
-from understudy.players.query import FixedMarginals
+from understudy.players.data.reconstruction import Reconstruction
+from understudy.players.query.fixed import FixedMarginals
 from understudy.privacy.cost import Charge, Gaussian, Plan
 
 __all__ = ["GaussianMethod"]
@@ -30,13 +32,13 @@ PURPOSE = "all marginals of the workload"
 class GaussianMethod(Method):
     """`limit` cells of measured marginals; `points` to fit."""
 
-    points: int = 200_000
+    points: Annotated[int, least(1)] = 200_000
     limit: int = 20_000_000
     name: str = "gaussian"
 
     def check(self, design: Design) -> None:
         """Every marginal of the workload is measured whole, so all of them must fit."""
-        self.require_least(1, points=self.points)
+        Method.check(self, design)
         cells = design.cells(_measured(design))
         if cells > self.limit:
             raise InputError(

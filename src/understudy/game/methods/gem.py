@@ -9,13 +9,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
 
 from understudy.errors import require_extra
 from understudy.game.methods.base import Design, Forecast, WarmMethod, planned
+from understudy.game.methods.settings import POSITIVE, whole
 from understudy.players.base import Clique
 from understudy.players.data.generator import GeneratorPlayer
-from understudy.players.query import Opening, Tier, WorstAgain
-from understudy.privacy.budget import split
+from understudy.players.query.survey import Opening, Tier, WorstAgain
+from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
 from understudy.privacy.questions import WorstMarginals
 from understudy.queries import cells
@@ -47,28 +49,21 @@ class GEMMethod(WarmMethod):
     have more than 500 000 cells together, 600 at least. `hold_out` stops training where it fits noise.
     """
 
-    rounds: int = 1
-    picks: int = 30
-    batch: int | None = None
-    width: int = 128
-    blocks: int = 1
-    latent: int = 64
-    steps: int | None = None
-    rate: float = 0.03
-    megabytes: float = 4000.0
+    rounds: Annotated[int, whole(0, 100)] = 1
+    picks: Annotated[int, whole(1, 1000)] = 30
+    batch: Annotated[int | None, whole(1, 10**6)] = None
+    width: Annotated[int, whole(1, 10**5)] = 128
+    blocks: Annotated[int, whole(0, 100)] = 1
+    latent: Annotated[int, whole(1, 10**5)] = 64
+    steps: Annotated[int | None, whole(1, 10**7)] = None
+    rate: Annotated[float, POSITIVE] = 0.03
+    megabytes: Annotated[float, POSITIVE] = 4000.0
     hold_out: bool = False
     name: str = "gem"
 
     def check(self, design: Design) -> None:
         """Settings in range, the libraries there, and the network and its tables within memory."""
-        self.require_whole(0, 100, rounds=self.rounds, blocks=self.blocks)
-        self.require_whole(1, 1000, picks=self.picks)
-        self.require_whole(1, 10**5, width=self.width, latent=self.latent)
-        if self.batch is not None:
-            self.require_whole(1, 10**6, batch=self.batch)
-        if self.steps is not None:
-            self.require_whole(1, 10**7, steps=self.steps)
-        self.require_positive(rate=self.rate, megabytes=self.megabytes)
+        super().check(design)
         self.require_public(design.shape)
         require_extra(f"method = {self.name}", "nets")
         self._check_memory(design)
@@ -83,7 +78,7 @@ class GEMMethod(WarmMethod):
         charges.append(Charge(Opening.PAIRS, design.gaussian(part["pairs"], len(closure))))
         picks = self._picks(design, rho)
         if picks:
-            selection = Selection.within(
+            selection = planning.selection(
                 part["select"] / self.rounds,
                 sensitivity=WorstMarginals.sensitivity(design.relation),
                 k=picks,
@@ -165,9 +160,9 @@ class GEMMethod(WarmMethod):
         )
         pairs = max(1e-6, round(_PAIRS * min(1.0, _LEARNABLE * rows / (mean * sigma)), 6))
         if not self._picks(design, rho):
-            return split(rho, {"one": 1 - pairs, "pairs": pairs})
+            return planning.split(rho, {"one": 1 - pairs, "pairs": pairs})
         one = 1 - pairs - _SELECT - _AGAIN
-        return split(rho, {"one": one, "pairs": pairs, "select": _SELECT, "again": _AGAIN})
+        return planning.split(rho, {"one": one, "pairs": pairs, "select": _SELECT, "again": _AGAIN})
 
     def _weights(self, design: Design) -> float:
         """Numbers to train: the network, and the latents with it."""

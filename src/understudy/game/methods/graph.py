@@ -7,9 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast, Method
+from understudy.game.methods.base import Design, Forecast, Method, planned
 from understudy.players.data.matching import Matching
 from understudy.players.query.graph import DegreesAndBlocks
+from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Gaussian, Plan
 
 __all__ = ["GraphMethod"]
@@ -50,12 +51,12 @@ class GraphMethod(Method):
         }
         left = 1 - _TRIANGLES if self.triangles else Fraction(1)
         found = [
-            Charge(purpose, Gaussian.within(rho * left * share, changes=changes))
+            Charge(purpose, planning.gaussian(rho * left * share, changes=changes))
             for purpose, (share, changes) in shares.items()
             if share
         ]
         if self.triangles:
-            closed = Gaussian.within(rho * _TRIANGLES, step=max(1, sum(self.sizes) - 2))
+            closed = planning.gaussian(rho * _TRIANGLES, step=max(1, sum(self.sizes) - 2))
             found.append(Charge(DegreesAndBlocks.TRIANGLES, closed))
         return tuple(found)
 
@@ -92,15 +93,5 @@ class GraphMethod(Method):
 
     @staticmethod
     def _noise(plan: Plan) -> dict[str, float]:
-        known = (
-            DegreesAndBlocks.DEGREES,
-            DegreesAndBlocks.NAMES,
-            DegreesAndBlocks.PAIRS,
-            DegreesAndBlocks.CLASSES,
-            DegreesAndBlocks.TRIANGLES,
-        )
-        return {
-            charge.purpose: charge.event.sigma
-            for charge in plan
-            if charge.purpose in known and isinstance(charge.event, Gaussian)
-        }
+        own = (charge for charge in plan if charge.purpose in DegreesAndBlocks.PURPOSES)
+        return {each.purpose: planned(plan, each.purpose, Gaussian).sigma for each in own}

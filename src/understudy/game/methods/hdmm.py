@@ -20,14 +20,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
 
 from understudy.errors import InputError
 from understudy.game.methods.base import Design, Forecast, Method, planned
+from understudy.game.methods.settings import least
 from understudy.models.residual import Strategy, cell_variance, optimise
 from understudy.players.base import Clique
-from understudy.players.data import Reconstruction
-from understudy.players.data.reconstruction import maximal
-from understudy.players.query import FixedMarginals, Together
+from understudy.players.data.reconstruction import Reconstruction, maximal
+from understudy.players.query.fixed import FixedMarginals, Together
 from understudy.privacy.cost import Charge, Gaussian, Plan
 
 __all__ = ["HDMMMethod"]
@@ -37,14 +38,14 @@ __all__ = ["HDMMMethod"]
 class HDMMMethod(Method):
     """`levels` different noises at most; `limit` cells of measured marginals; `points` to fit."""
 
-    levels: int = 6
-    points: int = 200_000
+    levels: Annotated[int, least(1)] = 6
+    points: Annotated[int, least(1)] = 200_000
     limit: int = 20_000_000
     name: str = "hdmm"
 
     def check(self, design: Design) -> None:
         """Every marginal of the workload is measured whole, so all of them must fit."""
-        self.require_least(1, levels=self.levels, points=self.points)
+        Method.check(self, design)
         cells = design.cells(maximal(design.cliques, len(design.shape)))
         if cells > self.limit:
             raise InputError(

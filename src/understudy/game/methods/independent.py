@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from understudy.game.methods.base import Design, Forecast, Method, planned
-from understudy.players.data import MaximumEntropy
-from understudy.players.query import FixedMarginals
+from understudy.players.data.maxent import MaximumEntropy
+from understudy.players.query.fixed import FixedMarginals
 from understudy.privacy.cost import Charge, Gaussian, Plan
 
 __all__ = ["IndependentMethod"]
@@ -20,9 +20,6 @@ class IndependentMethod(Method):
     name: str = "independent"
 
     ONE_WAY = "one-way marginals"
-
-    def check(self, design: Design) -> None:
-        """Serves every table."""
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
         """One Gaussian release of d tables."""

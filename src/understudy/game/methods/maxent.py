@@ -40,10 +40,12 @@ from typing import Any
 
 from understudy.game.forecast import Errors, Knowledge, expected
 from understudy.game.methods.base import Design, Forecast, Method
+from understudy.game.methods.settings import least
 from understudy.players.base import Clique
-from understudy.players.data import Particles
-from understudy.players.query import Interactions, Opening, Slot, Survey, Tier, WorstAgain
-from understudy.privacy.budget import split
+from understudy.players.data.particles import Particles
+from understudy.players.query.interactions import Interactions
+from understudy.players.query.survey import Opening, Slot, Survey, Tier, WorstAgain
+from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
 from understudy.privacy.questions import WorstMarginals
 from understudy.queries import sizes as sizes_of
@@ -98,7 +100,7 @@ class MaxEntMethod(Method):
             self.refuse(f"records = {self.records} must be from 1,000 to 10,000,000")
         if not 1 <= self.quanta <= 1_000:
             self.refuse(f"quanta = {self.quanta} must be from 1 to 1,000")
-        self.require_least(1, pairs=self.pairs)
+        self.require(least(1), pairs=self.pairs)
         closure = self._closure(design)
         sizes = dict(zip(closure, sizes_of(design.shape, closure), strict=True))
         total = sum(sizes.values())
@@ -136,10 +138,10 @@ class MaxEntMethod(Method):
         charges = [*_tier_charges(design, part["one"], columns)]
         charges += _tier_charges(design, part["pairs"], _pair_tiers(design, closure))
         step = design.relation.marginal_l1()
-        look = Gaussian.within(part["look"] / rounds, step=step, changes=len(slots))
+        look = planning.gaussian(part["look"] / rounds, step=step, changes=len(slots))
         charges.append(Charge(Survey.LOOK, look, rounds))
         if higher:
-            event = Gaussian.within(part["higher"], step=step, changes=len(higher))
+            event = planning.gaussian(part["higher"], step=step, changes=len(higher))
             charges.append(Charge(Survey.HIGHER, event))
         for order, candidates in self._beyond(design, closure).items():
             charges += _beyond_charges(design, part[f"beyond {order}"], order, len(candidates))
@@ -194,7 +196,7 @@ class MaxEntMethod(Method):
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Counting pairs, drawing their noise and fitting the records."""
         closure = self._closure(design)
-        d, many = len(design.shape), design.cells(closure)
+        d, many, counted = len(design.shape), design.cells(closure), rows / design.weight
         records = Particles(self.records).size(rows, d)
         merged, pairs = "", "1 pair" if len(closure) == 1 else f"{len(closure)} pairs"
         measured = f"all {d} columns and {pairs} are measured"
@@ -207,7 +209,7 @@ class MaxEntMethod(Method):
         return Forecast(
             _sigmas(plan),
             f"{measured}{merged}; the rest is inferred",
-            2e8 + 20.0 * rows * d + 8.0 * records * d + 20.0 * many,
+            2e8 + 20.0 * counted * d + 8.0 * records * d + 20.0 * many,
             self._seconds(design, plan, rows, records),
             self.errors(design, plan, rows),
         )
@@ -218,16 +220,16 @@ class MaxEntMethod(Method):
         Pairs that noise hides are not fitted: `seen` is how much of the fit there will be to do. Of
         many records, half may have to be moved, over every value of every pair.
         """
-        closure = self._closure(design)
+        closure, counted = self._closure(design), rows / design.weight
         if not closure:
-            return 1.8 + 1e-7 * rows * len(design.shape)
+            return 1.8 + 1e-7 * counted * len(design.shape)
         sigma = next(iter(self._knowledge(design, plan).pairs.values()))
         seen = min(1.0, rows / (_SEEN * sigma))
         values = sum(design.shape[i] + design.shape[j] for i, j in closure)
         moved = max(20_000.0, min(records / 2, 3e9 / values)) * min(values, 400_000)
         fitted = 4e-8 * records * len(closure) + 1.6e-9 * moved
         cells = min(design.cells(closure), 10_000_000)
-        return 1.8 + 5e-8 * rows * len(closure) + 1.5e-6 * cells + seen * fitted
+        return 1.8 + 5e-8 * counted * len(closure) + 1.5e-6 * cells + seen * fitted
 
     def errors(self, design: Design, plan: Plan, rows: int) -> Errors:
         """Expected errors from the plan's noise."""
@@ -292,7 +294,9 @@ class MaxEntMethod(Method):
         shares = {"one": one, "pairs": max(pairs, 1e-6), "look": _LOOK, "again": _AGAIN}
         if higher:
             shares["higher"] = higher
-        return split(rho, shares | {f"beyond {k}": _BEYOND for k in self._beyond(design, closure)})
+        return planning.split(
+            rho, shares | {f"beyond {k}": _BEYOND for k in self._beyond(design, closure)}
+        )
 
     def _beyond(self, design: Design, closure: tuple[Clique, ...]) -> dict[int, tuple[Clique, ...]]:
         """Small tables outside the workload whose pairs are all measured, by the number of columns."""
@@ -343,10 +347,10 @@ def _beyond_charges(
 ) -> tuple[Charge, Charge]:
     select, look = Interactions.purposes(order)
     picks = min(_SELECTED, candidates)
-    selection = Selection.within(
+    selection = planning.selection(
         rho / 2, sensitivity=WorstMarginals.sensitivity(design.relation), k=picks
     )
-    errors = Gaussian.within(rho / 2, step=design.relation.marginal_l1(), changes=picks)
+    errors = planning.gaussian(rho / 2, step=design.relation.marginal_l1(), changes=picks)
     return Charge(select, selection), Charge(look, errors)
 
 
@@ -361,9 +365,9 @@ def _wide_charges(
     design: Design, rho: Fraction, columns: list[_Tables], pairs: list[_Tables]
 ) -> tuple[Charge, ...]:
     """Columns, the pairs that weigh more than others, and the pairs that are selected."""
-    part = split(rho, {**_SHARES, **_WANTED} if pairs else _SHARES)
+    part = planning.split(rho, {**_SHARES, **_WANTED} if pairs else _SHARES)
     picks = math.ceil(_PICKS * len(design.shape) / _ROUNDS)
-    selection = Selection.within(
+    selection = planning.selection(
         part["select"] / _ROUNDS,
         sensitivity=WorstMarginals.sensitivity(design.relation),
         k=picks,
@@ -448,7 +452,7 @@ def _tiers(name: str, steps: dict[Clique, int], base: int) -> list[_Tables]:
 
 def _tier_charges(design: Design, rho: Fraction, tiers: list[_Tables]) -> tuple[Charge, ...]:
     shares = {tier.purpose: Fraction(len(tier.cliques) * tier.precision) for tier in tiers}
-    part = split(rho, shares)
+    part = planning.split(rho, shares)
     return tuple(
         Charge(tier.purpose, design.gaussian(part[tier.purpose], len(tier.cliques)))
         for tier in tiers

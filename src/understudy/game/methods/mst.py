@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
 
 from understudy.errors import require_extra
 from understudy.game.methods.base import Design, Forecast, Method, planned
-from understudy.players.data import MaximumEntropy
-from understudy.players.query import SpanningTree
-from understudy.privacy.budget import split
-from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
+from understudy.game.methods.settings import POSITIVE, least
+from understudy.players.data.maxent import MaximumEntropy
+from understudy.players.query.tree import SpanningTree
+from understudy.privacy import planning
+from understudy.privacy.cost import Charge, Gaussian, Plan
 from understudy.privacy.questions import WorstMarginals
 
 __all__ = ["MSTMethod"]
@@ -24,16 +26,15 @@ __all__ = ["MSTMethod"]
 class MSTMethod(Method):
     """Shares of ρ: one-ways, selection, pairs."""
 
-    one_ways: float = 0.3
-    selection: float = 0.1
-    pairs: float = 0.6
-    iterations: int = 1000
+    one_ways: Annotated[float, POSITIVE] = 0.3
+    selection: Annotated[float, POSITIVE] = 0.1
+    pairs: Annotated[float, POSITIVE] = 0.6
+    iterations: Annotated[int, least(1)] = 1000
     name: str = "mst"
 
     def check(self, design: Design) -> None:
         """Serves every table: a tree of pairs always fits. Shares must be above 0."""
-        self.require_positive(one_ways=self.one_ways, selection=self.selection, pairs=self.pairs)
-        self.require_least(1, iterations=self.iterations)
+        Method.check(self, design)
         if len(design.shape) > 1:  # one column needs no fit
             require_extra(f"method = {self.name}", "reference")
 
@@ -42,9 +43,11 @@ class MSTMethod(Method):
         d = len(design.shape)
         if d == 1:
             return (Charge(SpanningTree.ONE_WAY, design.gaussian(rho)),)
-        part = split(rho, {"one": self.one_ways, "select": self.selection, "pair": self.pairs})
+        part = planning.split(
+            rho, {"one": self.one_ways, "select": self.selection, "pair": self.pairs}
+        )
         sensitivity = WorstMarginals.sensitivity(design.relation)
-        selection = Selection.within(part["select"] / (d - 1), sensitivity=sensitivity)
+        selection = planning.selection(part["select"] / (d - 1), sensitivity=sensitivity)
         return (
             Charge(SpanningTree.ONE_WAY, design.gaussian(part["one"], d)),
             Charge(SpanningTree.SELECT, selection, d - 1),

@@ -19,11 +19,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
 
-from understudy.errors import InputError
 from understudy.game.methods.base import Design, Forecast, Method, Theorem, planned
-from understudy.players.data import MultiplicativeWeights
-from understudy.players.query import ExponentialMechanism
+from understudy.game.methods.settings import between, least
+from understudy.players.data.universe import MultiplicativeWeights
+from understudy.players.query.picking import ExponentialMechanism
+from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
 from understudy.privacy.questions import GRID
 
@@ -34,30 +36,20 @@ __all__ = ["MWEMMethod"]
 class MWEMMethod(Method):
     """`rounds = None` takes the public rule; `selection` is the share of ρ that selections get."""
 
-    rounds: int | None = None
-    replays: int = 4
+    rounds: Annotated[int | None, least(1, "; leave it out for 0.9·√(n·√(2ρ))")] = None
+    replays: Annotated[int, least(1)] = 4
     measure: bool = True
-    selection: float = 0.75
+    selection: Annotated[
+        float,
+        between(0, 1, "; it is the share of the budget that selections get, 0.75 is usual"),
+    ] = 0.75
     limit: int = 4_000_000
     name: str = "mwem"
 
     def check(self, design: Design) -> None:
         """The universe must be enumerable."""
-        if design.universe > self.limit:
-            raise InputError(
-                f"method = mwem keeps one weight for each of the {design.universe:.3g} possible rows, "
-                f"above its limit of {self.limit:.3g}; use method = auto, or fewer columns or bins"
-            )
-        if self.rounds is not None and self.rounds < 1:
-            self.refuse(
-                f"rounds = {self.rounds} must be at least 1; leave it out for 0.9·√(n·√(2ρ))"
-            )
-        self.require_least(1, replays=self.replays)
-        if not 0 < self.selection < 1:
-            self.refuse(
-                f"selection = {self.selection} must lie between 0 and 1; it is the "
-                f"share of the budget that selections get, 0.75 is usual"
-            )
+        Method.check(self, design)
+        self.require_universe(design, self.limit)
 
     def _rounds(self, design: Design, rho: Fraction) -> int:
         if self.rounds is not None:
@@ -68,11 +60,11 @@ class MWEMMethod(Method):
         """T selections and, where measured, T Gaussian counts."""
         T = self._rounds(design, rho)
         share = Fraction(self.selection) if self.measure else Fraction(1)
-        selection = Selection.within(share * rho / T, sensitivity=GRID)
+        selection = planning.selection(share * rho / T, sensitivity=GRID)
         select = Charge(ExponentialMechanism.SELECT, selection, T)
         if not self.measure:
             return (select,)
-        count = Gaussian.within((1 - share) * rho / T)
+        count = planning.gaussian((1 - share) * rho / T)
         return select, Charge(ExponentialMechanism.MEASURE, count, T)
 
     def players(

@@ -9,37 +9,19 @@ records depend on the machine: with it the same key need not give the same rows.
 
 from __future__ import annotations
 
-import math
-
-from understudy.errors import InputError
+from understudy.game.methods.settings import Limit
 from understudy.oracles import Annealed
-from understudy.oracles.exact import Exact, require_solver
+from understudy.oracles.exact import Exact
 
-__all__ = ["ORACLES", "check_oracle", "exact", "seconds_of_search"]
+__all__ = ["ORACLE", "SECONDS", "exact", "seconds_of_search"]
 
-ORACLES = ("annealed", "exact")
+ORACLE = Limit(("annealed", "exact").__contains__, "is not known; choose annealed or exact")
+SECONDS = Limit(
+    lambda seconds: 0 < seconds < float("inf"),
+    "must be a number above 0: the time limit of one search by oracle = exact",
+)
 # What a search by CP-SAT takes that is not cut short, on tables of tens of columns.
 _USUAL_SECONDS = 0.05
-
-
-def check_oracle(method: str, oracle: str, seconds: float) -> None:
-    """Refuse an oracle that is not known, not installed, or has no time, before anything is planned.
-
-    Raises:
-        InputError: The choice makes no sense.
-        WorkError: The solver is not installed.
-    """
-    if oracle not in ORACLES:
-        raise InputError(
-            f"method = {method}: oracle = {oracle!r} is not known; choose {' or '.join(ORACLES)}"
-        )
-    if not (math.isfinite(seconds) and seconds > 0):
-        raise InputError(
-            f"method = {method}: seconds = {seconds} must be a number above 0: the time limit of one "
-            f"search by oracle = exact"
-        )
-    if oracle == "exact":
-        require_solver()
 
 
 def exact(seconds: float, first: Annealed) -> Exact:

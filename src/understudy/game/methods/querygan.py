@@ -22,27 +22,20 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from typing import Annotated
 
 from understudy.errors import require_extra
 from understudy.game.methods.base import Design, Forecast, Method, Theorem, planned
 from understudy.game.methods.dualquery import sizes
+from understudy.game.methods.settings import POSITIVE, SHARE, Limit, between, least, one_of
 from understudy.players.base import Clique, Model, PaidOff, QueryPlayer
-from understudy.players.data import FTPLGenerator
-from understudy.players.data.ftpl_generator import MATCHING, Judged
-from understudy.players.query import (
-    CellPicker,
-    FixedMarginals,
-    InTurn,
-    LogisticCritics,
-    Payoffs,
-    QueryWeights,
-    RandomMoments,
-    Together,
-)
-from understudy.players.query.querygan import grouped
+from understudy.players.data.ftpl_generator import MATCHING, FTPLGenerator, Judged
+from understudy.players.query.fixed import FixedMarginals, InTurn, Together
+from understudy.players.query.picking import CellPicker
+from understudy.players.query.querygan import LogisticCritics, Payoffs, RandomMoments, grouped
+from understudy.players.query.weights import QueryWeights
 from understudy.privacy import accounting, planning
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
-from understudy.privacy.budget import split
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, SampledGaussian, Selection
 from understudy.privacy.objective import MOST_ROWS, MarginalFeatures, event_for
 from understudy.privacy.questions.moments import GRID, KINDS, RandomFeatures
@@ -55,10 +48,6 @@ COLUMNS = "one-way marginals"
 ORDERED = "ordered columns"
 TABLES = "moments of the critics"
 FEATURES = ("cells", "subsets", *KINDS)
-
-OBJECTIVES = ("tv", "mmd", "max", "wasserstein", "parity")
-PLAYS = (MATCHING, "ftl", "ftpl", "sftpl")
-CRITICS = ("best", "ftrl")
 _LEARNABLE = 2.0
 _USUAL, _LIPSCHITZ = 0.15, 0.5
 """Shares of ρ that columns get, the second where critics are Lipschitz functions of them."""
@@ -110,6 +99,12 @@ ORACLES = {
 which is gradient descent on a distance, are the most accurate answer to them. Every other oracle is
 answered by the leader of all critics. Weights over queries speak of the average of all rounds, and that
 is kept. Regressions are few and say much: each is answered by many steps."""
+_COLUMNS = between(0, 1, "; it is the share of the budget that columns get, 0.15 is usual")
+_ALPHA = Limit(
+    lambda share: 0 <= share < 1,
+    "must be at least 0 and below 1; it is the share of the budget that the payoff of the critics "
+    "gets, 0 for none",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,56 +124,38 @@ class QueryGANMethod(Method):
     `alpha` is the share of the budget that the payoff of picked queries gets, 0 to leave it private.
     """
 
-    oracle: str = "moments"
-    features: str = "cells"
-    objective: str | None = None
-    play: str | None = None
-    critics: str | None = None
-    degree: int = 2
-    rounds: int | None = None
-    samples: int | None = None
-    columns: float | None = None
-    alpha: float = 0.02
-    units: int = 32
-    seed: int = 0
-    steps: int | None = None
-    rate: float | None = None
-    batch: int = 512
-    eta: float | None = None
-    scale: float = 0.3
-    history: int | None = None
-    kernel: float | None = None
-    keep: float | None = None
-    records: int | None = None
-    width: int = 128
-    cells: int = 1500
+    oracle: Annotated[str, one_of(*ORACLES)] = "moments"
+    features: Annotated[str, one_of(*FEATURES)] = "cells"
+    objective: Annotated[str | None, one_of("tv", "mmd", "max", "wasserstein", "parity")] = None
+    play: Annotated[str | None, one_of(MATCHING, "ftl", "ftpl", "sftpl")] = None
+    critics: Annotated[str | None, one_of("best", "ftrl")] = None
+    degree: Annotated[int, least(1)] = 2
+    rounds: Annotated[int | None, least(1)] = None
+    samples: Annotated[int | None, least(1)] = None
+    columns: Annotated[float | None, _COLUMNS] = None
+    alpha: Annotated[float, _ALPHA] = 0.02
+    units: Annotated[int, least(1)] = 32
+    seed: Annotated[int, least(0)] = 0
+    steps: Annotated[int | None, least(1)] = None
+    rate: Annotated[float | None, POSITIVE] = None
+    batch: Annotated[int, least(1)] = 512
+    eta: Annotated[float | None, POSITIVE] = None
+    scale: Annotated[float, least(0)] = 0.3
+    history: Annotated[int | None, least(1)] = None
+    kernel: Annotated[float | None, POSITIVE] = None
+    keep: Annotated[float | None, SHARE] = None
+    records: Annotated[int | None, least(1)] = None
+    width: Annotated[int, least(1)] = 128
+    cells: Annotated[int, least(1)] = 1500
     limit: int = 4_000_000
     name: str = "querygan"
 
     def check(self, design: Design) -> None:
         """JAX must be there, choices must be known, and what critics look at must fit memory."""
         require_extra(f"method = {self.name}", "nets")
-        self.require_one_of(ORACLES, oracle=self.oracle)
-        self.require_one_of(FEATURES, features=self.features)
-        self.require_one_of(OBJECTIVES, objective=self._objective)
-        self.require_one_of(PLAYS, play=self._play)
-        self.require_one_of(CRITICS, critics=self._critics)
-        self.require_least(1, degree=self.degree, batch=self.batch, history=self.history)
-        self.require_least(1, records=self.records, width=self.width, cells=self.cells)
-        self.require_least(1, units=self.units, steps=self.steps, samples=self.samples)
-        self.require_least(2 if self.oracle == "weights" else 1, rounds=self.rounds)
-        self.require_positive(rate=self.rate, kernel=self.kernel, eta=self.eta)
-        self.require_least(0, seed=self.seed, scale=self.scale)
-        if not 0 < self._columns < 1:
-            self.refuse(
-                f"columns = {self.columns} must lie between 0 and 1; it is the "
-                f"share of the budget that columns get, 0.15 is usual"
-            )
-        if not 0 <= self.alpha < 1:
-            self.refuse(
-                f"alpha = {self.alpha} must be at least 0 and below 1; it is the "
-                f"share of the budget that the payoff of the critics gets, 0 for none"
-            )
+        Method.check(self, design)
+        if self.oracle == "weights":
+            self.require(least(2), rounds=self.rounds)
         if self.features != "cells" and self.oracle != "moments":
             self.refuse(
                 f"features = {self.features} are released by oracle = moments; "
@@ -189,7 +166,6 @@ class QueryGANMethod(Method):
                 f"features = subsets needs tables of two columns: degree = "
                 f"{self.degree} must be at least 2, and the workload must have marginals of two columns"
             )
-        self.require_share(keep=self._keep)
         self._check_play()
         self._check_objective(design)
         if self.oracle in ("moments", "logistic"):
@@ -320,7 +296,9 @@ class QueryGANMethod(Method):
             order: len(tables) for order, tables in self._orders(design).items()
         }
         kappa = sum(number * w**order for order, number in orders.items())
-        shares = split(rho, {str(k): number * w**k / kappa for k, number in orders.items()})
+        shares = planning.split(
+            rho, {str(k): number * w**k / kappa for k, number in orders.items()}
+        )
         return tuple(
             Charge(
                 COLUMNS if order == 1 else _order(order),
@@ -339,7 +317,7 @@ class QueryGANMethod(Method):
             case "exponential":
                 T = self._rounds(design, rho)
                 paid = Fraction(self.alpha) * rho if self._pays(design) else Fraction(0)
-                pick = Selection.within((rho - paid) / T, sensitivity=SCORE_SENSITIVITY)
+                pick = planning.selection((rho - paid) / T, sensitivity=SCORE_SENSITIVITY)
                 picks = Charge(CellPicker.PICK, pick, T)
                 if not paid:
                     return (picks,)

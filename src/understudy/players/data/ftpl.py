@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from understudy.errors import WorkError
 from understudy.models import Empirical
-from understudy.oracles import Annealed, History, Law, LazyNoise, Literal, Oracle, Proofs
+from understudy.oracles import Annealed, History, Law, LazyNoise, Oracle, Proofs
 from understudy.players.base import (
     Answer,
     Answers,
@@ -178,16 +178,5 @@ def _query(shape: tuple[int, ...], answer: Answer) -> History:
         return nothing.add(answer.clique, answer.cell.index, complement=complement)
     if not isinstance(answer, PickedQuery):
         raise WorkError("the perturbed leader plays against picked queries, not measured tables")
-    literals = [
-        Literal(each.column, each.low, each.high, each.negated) for each in answer.query.conditions
-    ]
-    match answer.query.rule:
-        case "all":
-            query = nothing.add_conjunction(literals)
-        case "any":
-            query = nothing.add_disjunction(literals)
-        case "least":
-            query = nothing.add_least(literals, answer.query.least)
-        case _:
-            query = nothing.add_parity(literals)
+    query = nothing.add_query(answer.query)
     return query if answer.sign > 0 else replace(nothing, constant=1.0).plus(query, -1.0)

@@ -280,35 +280,32 @@ class FTPLGenerator(DataPlayer[Game]):
         from understudy.nets.leader import Diverged
 
         assert state.trained is not None
-        objective, rounds = Objective(self.objective), range(1, self.rounds + 1)
+        objective, past, kept = Objective(self.objective), self._past, list(state.kept)
         critics: Critics = Best(objective, truth)
         most = reach(objective, truth.features, truth.weights)
         if self.regularised is not None:
             critics, most = Regularised(self.rounds, self.regularised), 1.0
         player = self._player(problem, most)
-        kept, good, past = list(state.kept), [state.trained], [self._past]
 
         def answer(trained: Trained, critic: Any, round: int, key: Any) -> Trained:
-            past[0] = past[0].plus(np.asarray(critic))
+            nonlocal past
+            past = past.plus(np.asarray(critic))
             if self.play == MATCHING:
                 rate = self._falling(round)
                 return match(player, trained, truth.features, critic, rate, round, key)
-            leader = past[0].leader(rng)
-            return player.follow(trained, truth.features, leader, round, key)[0]
+            return player.follow(trained, truth.features, past.leader(rng), round, key)[0]
 
-        def after(round: int, trained: Trained, worst: float) -> None:
-            good[0] = trained
-            if round > self._first:
-                kept.append(self._drawn(player, trained, rng))
-            note = f"worst error about {worst:.4f} on what was measured"
-            self._say(problem, "training", round, note)
-
+        game = duel(player, state.trained, truth, critics, answer, self.rounds, rng)
         try:
-            critics = duel(player, state.trained, truth, critics, answer, rounds, rng, after)
+            for round, trained, after, worst in game:
+                state, critics = replace(state, trained=trained), after
+                if round > self._first:
+                    kept.append(self._drawn(player, trained, rng))
+                note = f"worst error about {worst:.4f} on what was measured"
+                self._say(problem, "training", round, note)
         except Diverged as error:
-            last = replace(state, trained=good[0], kept=tuple(kept))
-            return self._stopped(problem, last, error, rng)
-        done = replace(state, trained=good[0], past=past[0], kept=tuple(kept), records=kept[-1])
+            return self._stopped(problem, replace(state, kept=tuple(kept)), error, rng)
+        done = replace(state, past=past, kept=tuple(kept), records=kept[-1])
         return replace(done, round=self.rounds, critics=critics)
 
     def _answered(
@@ -326,10 +323,8 @@ class FTPLGenerator(DataPlayer[Game]):
             past = past.plus(_joined(features, answers))
             critic: Any = past.leader(rng)
         else:
-            room = 0 if past.total is None else past.total.size
-            capacity = max(room, self.rounds * max(1, len(answers)))
-            literals, theta = _picked(problem, answers, state.literals, capacity)
-            past = past.widened(theta.size).plus(theta)
+            literals, theta = _picked(problem, answers, literals, self.rounds * len(answers))
+            past = past.plus(theta)
             padded = _padded(problem, literals, theta.size)
             features = Conjunctions(theta.size, padded.shape[1])
             critic = (padded, past.leader(rng))
@@ -543,7 +538,7 @@ def _picked(
 ) -> tuple[tuple[tuple[int, ...], ...], NDArray[np.float64]]:
     """(all conjunctions so far, the critic of this round over them)."""
     offsets = np.cumsum([0, *problem.shape])
-    literals, theta = list(before), np.zeros(max(capacity, len(before) + len(answers)))
+    literals, theta = list(before), np.zeros(capacity)
     for answer in answers:
         if not isinstance(answer, MeasuredCell) or not answer.cell.sign:
             raise WorkError(f"a picked cell and its side were expected, not {answer}")

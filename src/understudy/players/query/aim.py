@@ -23,14 +23,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from understudy.errors import InputError
 from understudy.models.decomposable import Table, project
 from understudy.models.junction import tree_cells, tree_cliques
 from understudy.models.residual import closure
 from understudy.players.base import Answers, Clique, Kind, Measured, Problem, View
 from understudy.players.data.maxent import EntropyModel, Move
 from understudy.players.query.fixed import measure
-from understudy.privacy import accounting
+from understudy.privacy import accounting, planning
 from understudy.privacy.cost import Event, Gaussian, Selection
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import LARGEST_WEIGHT, Marginals, WorstMarginals
@@ -87,8 +86,7 @@ class AdaptiveRounds:
         """See `QueryPlayer.play`. Nothing is asked, or charged, once the zCDP filter is used."""
         if round == 0:
             return measure(gate, self.ONE_WAY, problem.columns, self.sigma_one)
-        if not isinstance(view, EntropyModel):
-            raise InputError("aim plays against a data player that tells how far it moved")
+        assert isinstance(view, EntropyModel)  # by `needs`
         share, left = self.next_share(view.moves)
         if share == 0:
             return ()
@@ -145,10 +143,10 @@ class AdaptiveRounds:
         self, problem: Problem, gate: Gate, view: EntropyModel, share: Fraction, limit: float
     ) -> Measured:
         relation = gate.facts.relation
-        gaussian = Gaussian.of_tables((1 - SELECTION) * share, relation)
+        gaussian = planning.tables((1 - SELECTION) * share, relation)
         open_to = self._within(problem.shape, view, limit)
         weights = [self.candidates[clique] for clique in open_to]
-        selection = Selection.within(
+        selection = planning.selection(
             SELECTION * share, sensitivity=WorstMarginals.sensitivity(relation, max(weights))
         )
         expected = _marginals(view, open_to, problem.rows)

@@ -46,6 +46,7 @@ class DegreesAndBlocks:
     PAIRS = "edges between blocks"
     CLASSES = "edges between classes of degrees"
     TRIANGLES = "triangles"
+    PURPOSES = (DEGREES, NAMES, PAIRS, CLASSES, TRIANGLES)
 
     gives = frozenset({Kind.TABLE, Kind.COARSENED, Kind.DEGREES, Kind.TRIANGLES})
     needs = ()

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from understudy.errors import WorkError
 from understudy.models import Empirical
 from understudy.players.base import (
     Answers,
@@ -108,8 +107,7 @@ class CellPicker:
 
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> Answers:
         """See `QueryPlayer.play`."""
-        if not isinstance(view, Empirical):
-            raise WorkError("the cell picker plays against a data player of listed records")
+        assert isinstance(view, Empirical)  # by `needs`
         picks = PickedCells(problem.cliques, view.codes, problem.rows, every_complement=False)
         cells = gate.ask(self.PICK, picks)
         return tuple(MeasuredCell(problem.cliques[cell.marginal], cell) for cell in cells)

@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from understudy.errors import WorkError
 from understudy.players.base import (
     Answers,
     Cell,
@@ -37,7 +36,7 @@ from understudy.players.base import (
     View,
 )
 from understudy.players.data.ftpl_generator import Shown
-from understudy.players.query.weights import Listed, listed
+from understudy.players.query.weights import Listed
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Critic, Moments, Payoff
 from understudy.privacy.questions.moments import RandomFeatures
@@ -82,9 +81,10 @@ class LogisticCritics:
 
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> Answers:
         """See `QueryPlayer.play`."""
+        assert isinstance(view, Listed)  # by `needs`
         at = round % len(self.groups)
         group = self.groups[at]
-        tables = gate.ask(self.purpose(at), Critic(group, listed(view), problem.rows))
+        tables = gate.ask(self.purpose(at), Critic(group, view.codes, problem.rows))
         return (LinearCritic(group, tables),)
 
 
@@ -116,8 +116,7 @@ class Payoffs:
 
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> Answers:
         """See `QueryPlayer.play`."""
-        if not isinstance(view, Shown):
-            raise WorkError("payoffs are asked of a data player that remembers what was picked")
+        assert isinstance(view, Shown)  # by `needs`
         cells = [
             Cell(problem.cliques.index(picked.clique), picked.cell.index, picked.cell.sign)
             for picked, _ in view.picks

@@ -29,7 +29,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.errors import InputError
 from understudy.players.base import Answers, Kind, Problem, View
 from understudy.players.data.response import Responses
 from understudy.players.query.weights import QueryWeights
@@ -108,8 +107,7 @@ class Recycling:
             return ()
         kept: Answers = ()
         if round + 1 in self.recycled:
-            if not isinstance(view, Responses):
-                raise InputError("recycling needs a data player that lists its queries")
+            assert isinstance(view, Responses)  # by `needs`
             before = view.latest[0]
             cells = [query.cell for query in before]
             scale = self.scale * float(_rising(round, self.rounds))

@@ -13,24 +13,20 @@ first round asks nothing, costs nothing, and is left to the data player's public
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from understudy.errors import InputError
 from understudy.models import Empirical
 from understudy.players.base import Answers, Kind, MeasuredCell, Problem, View
 from understudy.players.data.response import Responses
+from understudy.privacy import planning
 from understudy.privacy.buckets import SCORE_SENSITIVITY
 from understudy.privacy.cost import Charge, Plan, Selection
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import PickedCells
 
-__all__ = ["Listed", "QueryWeights", "listed", "squares"]
+__all__ = ["Listed", "QueryWeights", "squares"]
 
 Listed = Empirical | Responses
 """Views that list records."""
@@ -39,16 +35,6 @@ Listed = Empirical | Responses
 def squares(rounds: int) -> int:
     """Σ_{t=2..T} (t−1)²."""
     return (rounds - 1) * rounds * (2 * rounds - 1) // 6
-
-
-def listed(view: View) -> Sequence[NDArray[np.integer[Any]]]:
-    """The records behind a view, one code array per column."""
-    if not isinstance(view, Listed):
-        raise InputError(
-            f"weights over queries need a data player that lists records; a view of type "
-            f"{type(view).__name__} has none"
-        )
-    return view.codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +58,7 @@ class QueryWeights:
         return tuple(
             Charge(
                 cls.purpose(t),
-                Selection.within(
+                planning.selection(
                     rho * (t - 1) ** 2 / total, sensitivity=SCORE_SENSITIVITY, k=samples
                 ),
             )
@@ -101,6 +87,7 @@ class QueryWeights:
     @classmethod
     def draw(cls, problem: Problem, gate: Gate, view: View, t: int) -> Answers:
         """The draws from Q^t, as many as its charge has."""
-        picks = PickedCells(problem.cliques, listed(view), problem.rows)
+        assert isinstance(view, Listed)  # by `needs`
+        picks = PickedCells(problem.cliques, view.codes, problem.rows)
         cells = gate.ask(cls.purpose(t), picks)
         return tuple(MeasuredCell(problem.cliques[cell.marginal], cell) for cell in cells)

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from understudy.errors import (
+    BudgetExhausted,
     ChainBroken,
     InputError,
     LedgerError,
@@ -23,7 +24,7 @@ from understudy.errors import (
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget
 from understudy.privacy.chain import GENESIS, Entry, check_chain
-from understudy.privacy.cost import Event, Plan, Zcdp, event_from_json
+from understudy.privacy.cost import Charge, Discovery, Event, Plan, Zcdp, event_from_json
 from understudy.privacy.relation import Relation
 from understudy.units import Unit, group
 
@@ -190,9 +191,23 @@ class Made:
             times += sum(charge["times"] for charge in self.refinement["plan"]) - 1
         return times
 
-    def used(self, purpose: str) -> Fraction:
-        """ρ of what was drawn for a purpose, where one row counts."""
-        return accounting.total_rho(c.event for c in self.charges if c.purpose == purpose)
+    def count(self, seq: int, purpose: str, event: Event) -> None:
+        """Count a charge."""
+        self.charges.append(Charged(seq, purpose, event))
+        self.drawn[purpose] += 1
+
+    def require_left(self, slot: Charge, drawn: Event) -> None:
+        """Refuse a draw that its slot of the plan does not hold any more."""
+        where = f"charge {slot.purpose!r}"
+        if isinstance(slot.event, Zcdp):
+            if self.refinement is not None and self.refinement["purpose"] == slot.purpose:
+                raise BudgetExhausted(f"{where}: its zCDP filter is planned already")
+            before = (c.event for c in self.charges if c.purpose == slot.purpose)
+            used = accounting.total_rho((*before, drawn))  # where one row counts
+            if used > Fraction(slot.event.rho) * slot.times or isinstance(drawn, Discovery):
+                raise BudgetExhausted(f"{where}: its zCDP filter is used up")
+        elif self.drawn[slot.purpose] >= slot.times:
+            raise BudgetExhausted(f"{where}: all {slot.times} planned draws have been made")
 
     def cost(self) -> tuple[Fraction, Fraction]:
         """ρ, and the δ of discoveries: of the plan while it is open, then of what it drew."""
@@ -281,8 +296,7 @@ class Books:
         made = self.releases[body["reservation"]]
         match kind:
             case "charge":
-                made.charges.append(Charged(seq, body["purpose"], event_from_json(body["event"])))
-                made.drawn[body["purpose"]] += 1
+                made.count(seq, body["purpose"], event_from_json(body["event"]))
             case "redraw":
                 (at,) = (i for i, c in enumerate(made.charges) if c.seq == body["charge"])
                 if made.charges[at].redrawn:

@@ -350,20 +350,12 @@ class Ledger:
         Raises:
             InputError: The file is there already.
         """
-        path = Path(file)
-        copy = SqliteStore.new_backup(path)
-        try:
-            with self._store.writing(), copy.writing():
-                names = self.datasets()
-                for name in names:
-                    self.verify(name)
-                    for entry in self.entries(name):
-                        copy.append(name, entry)
-        except BaseException:
-            copy.close()
-            path.unlink()  # ours alone: it was not there before
-            raise
-        copy.close()
+        with SqliteStore.new_backup(Path(file)) as copy, self._store.writing(), copy.writing():
+            names = self.datasets()
+            for name in names:
+                self.verify(name)
+                for entry in self.entries(name):
+                    copy.append(name, entry)
         return names
 
     def move_to(self, other: Ledger) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping
-from fractions import Fraction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,7 +17,7 @@ from understudy.errors import (
 )
 from understudy.privacy import accounting
 from understudy.privacy.chain import Entry
-from understudy.privacy.cost import Discovery, Event, Plan, Zcdp
+from understudy.privacy.cost import Event, Plan, Zcdp
 from understudy.privacy.ledger.books import Books, Charged, Dataset, Made, refined
 
 if TYPE_CHECKING:
@@ -59,14 +58,7 @@ class Reservation:
         if purpose not in self.plan:
             known = ", ".join(charge.purpose for charge in self.plan) or "nothing"
             raise LedgerError(f"charge {purpose!r} is not in the plan, which has {known}")
-        slot = self.plan[purpose]
-        zcdp = slot.event if isinstance(slot.event, Zcdp) else None
-        if (event is None) == (zcdp is not None):
-            raise PrivacyError(
-                f"charge {purpose!r}: "
-                + ("a zCDP filter needs the event to draw" if zcdp else "its event is fixed")
-            )
-        drawn = event or slot.event
+        drawn = self.plan.drawn(purpose, event)
         body = {
             "reservation": self.id,
             "purpose": purpose,
@@ -75,19 +67,7 @@ class Reservation:
         }
 
         def decide(books: Books) -> Said:
-            made = self._live(books)
-            if zcdp is not None:
-                filled = made.refinement is not None and made.refinement["purpose"] == purpose
-                if filled:
-                    raise BudgetExhausted(f"charge {purpose!r}: its zCDP filter is planned already")
-                after = made.used(purpose) + accounting.rho(drawn)
-                most = Fraction(zcdp.rho) * slot.times
-                if after > most or isinstance(drawn, Discovery):
-                    raise BudgetExhausted(f"charge {purpose!r}: its zCDP filter is used up")
-            elif made.drawn[purpose] >= slot.times:
-                raise BudgetExhausted(
-                    f"charge {purpose!r}: all {slot.times} planned draws have been made"
-                )
+            self._live(books).require_left(self.plan[purpose], drawn)
             return "charge", body
 
         self._write(decide, "this one was not made")

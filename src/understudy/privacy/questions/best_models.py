@@ -39,6 +39,7 @@ from understudy.privacy.questions.requests import (
     require_cliques,
     require_rows,
     require_rows_at_hand,
+    selection,
 )
 from understudy.privacy.relation import Relation
 
@@ -168,12 +169,8 @@ class BestModels(Positions):
             require_rows_at_hand(facts)
         for each in self.models.costs:
             _require_costs(each, facts)
-        return Need(
-            (Selection,),
-            lambda e: e.sensitivity >= Models.SENSITIVITY and e.k <= self.models.size,
-            f"{self.models.size} models, whose scores move by {Models.SENSITIVITY} units",
-            (self.models.size,),
-        )
+        size, moves = self.models.size, Models.SENSITIVITY
+        return selection(moves, size, f"{size} models, whose scores move by {moves} units", size)
 
     def exact(self, rows: Tables, event: Selection) -> Counts:
         """One score for each model."""

@@ -198,7 +198,9 @@ class LinearGradient:
         residuals = _RESIDUALS * rows.residuals(
             self.loss, scores, sample, self.weights.unit, self.weights.added
         )
-        lengths = np.sqrt((residuals**2).sum(axis=1)) * np.sqrt(kernels().norms(taken))
+        lengths = np.sqrt((residuals**2).sum(axis=1)) * np.sqrt(
+            np.vecdot(taken, taken, dtype=np.int64)
+        )
         with np.errstate(divide="ignore"):
             shrink = np.minimum(1.0, event.l2 * _INSIDE / lengths)
         whole = np.trunc(residuals * shrink[:, None]).astype(np.int64)

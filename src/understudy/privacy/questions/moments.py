@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique
 from understudy.errors import PrivacyError
+from understudy.privacy import planning
 from understudy.privacy.cost import SampledGaussian
 from understudy.privacy.exact import Tables
 from understudy.privacy.gate import Facts, Need
@@ -118,7 +119,7 @@ class RandomFeatures:
 def event_for(maps: RandomFeatures, relation: Relation, rho: Fraction) -> SampledGaussian:
     """The least noise that costs at most ρ; σ in units of 1/`GRID` row."""
     sides = relation.marginal_l1()
-    return SampledGaussian.within(rho, l2=_norm(maps), coordinates=maps.size, sides=sides)
+    return planning.whole_sum(rho, l2=_norm(maps), coordinates=maps.size, sides=sides)
 
 
 def summed(maps: RandomFeatures, tables: Sequence[tuple[Counts, Counts]]) -> Counts:

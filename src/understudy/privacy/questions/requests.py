@@ -17,7 +17,7 @@ from understudy._types import Clique, Table
 from understudy.errors import PrivacyError
 from understudy.privacy.buckets import MOST_NUMBERS, MOST_ROWS
 from understudy.privacy.coarsened import Coarsened, clique_of
-from understudy.privacy.cost import Gaussian
+from understudy.privacy.cost import Gaussian, Selection
 from understudy.privacy.gate import Facts, Need
 from understudy.privacy.mechanisms import added, top
 from understudy.privacy.products import ProductQueries
@@ -80,6 +80,11 @@ class Positions:
 def gaussian(step: int, changes: int, words: str, size: int) -> Need:
     """A `Gaussian` for `size` numbers, of which a neighbour moves `changes` by `step` each."""
     return Need((Gaussian,), lambda e: e.step >= step and e.changes >= changes, words, (size,))
+
+
+def selection(moves: int, most: int, words: str, size: int) -> Need:
+    """A `Selection` of at most `most` among `size` scores, each of which moves by `moves`."""
+    return Need((Selection,), lambda e: e.sensitivity >= moves and e.k <= most, words, (size,))
 
 
 def shape_of(table: Clique | Coarsened, facts: Facts) -> tuple[int, ...]:

@@ -45,6 +45,7 @@ from understudy.privacy.questions.requests import (
     require_records,
     require_references,
     require_rows,
+    selection,
     shape_of,
 )
 from understudy.privacy.relation import Relation
@@ -94,12 +95,8 @@ class WorstCell:
         require_cliques(self.cliques, facts)
         require_references(self.cliques, self.references, [0.0] * len(self.cliques), facts)
         cells = sum(math.prod(shape_of(clique, facts)) for clique in self.cliques)
-        return Need(
-            (Selection,),
-            lambda e: e.sensitivity >= GRID and e.k == 1,
-            f"cell scores, which move by {GRID}/{GRID}, one at a time",
-            (cells * (1 + self.signed),),
-        )
+        words = f"cell scores, which move by {GRID}/{GRID}, one at a time"
+        return selection(GRID, 1, words, cells * (1 + self.signed))
 
     def exact(self, rows: Tables, event: Selection) -> Counts:
         """All cells on the grid."""
@@ -138,12 +135,8 @@ class WorstMarginals(Positions):
         heaviest = max(weights)
         require_references(self.cliques, self.references, self.penalties, facts, heaviest)
         moved = self.sensitivity(facts.relation, heaviest)
-        return Need(
-            (Selection,),
-            lambda e: e.sensitivity >= moved and e.k <= len(self.cliques),
-            f"{len(self.cliques)} L1 scores, which move by {moved}/{GRID}",
-            (len(self.cliques),),
-        )
+        count = len(self.cliques)
+        return selection(moved, count, f"{count} L1 scores, which move by {moved}/{GRID}", count)
 
     def exact(self, rows: Tables, event: Selection) -> Counts:
         """One score for each marginal."""

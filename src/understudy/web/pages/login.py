@@ -53,10 +53,7 @@ async def log_in(
     """By token or by password."""
     if token or not (name or password):
         return _by_token(request, token.strip())
-    try:
-        tried = site.throttle.begin(name[:64], _address(request))
-    except TooManyTries as error:
-        return _too_many(request, error)
+    tried = site.throttle.begin(name[:64], _address(request))
     session = await asyncio.to_thread(site.people.by_password, name, password[: LONGEST + 1])
     if session is None:
         return _login(request, "That name and password do not go together.", 401)
@@ -69,14 +66,12 @@ def _by_token(request: Request, token: str) -> Response:
     session = site.people.by_token(token)  # too long to be guessed, so nobody is kept waiting
     if session is not None:
         return _welcome(request, session)
-    try:
-        site.throttle.begin(":token", _address(request))
-    except TooManyTries as error:
-        return _too_many(request, error)
+    site.throttle.begin(":token", _address(request))
     return _login(request, _WRONG_TOKEN, 401)
 
 
-def _too_many(request: Request, error: TooManyTries) -> Response:
+def too_many(request: Request, error: TooManyTries) -> Response:
+    """Somebody guesses."""
     response = _login(request, f"Too many wrong tries; wait {error.wait} seconds.", 429)
     response.headers["retry-after"] = str(error.wait)
     return response

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Form, Query, Request
 from pydantic import BaseModel
@@ -17,9 +17,9 @@ from understudy.game.methods import METHODS
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Plan
 from understudy.schema import Modelled, Schema
-from understudy.units import Unit
+from understudy.units import Unit, things
 from understudy.web.guard import session_of, wants_page
-from understudy.web.pages.tables import load_schema, plain_number, whole
+from understudy.web.pages.tables import about_rows, confirmed, family_of, plain_number, whole
 from understudy.web.site import Account, Here, Named, Site, account_of
 from understudy.web.workspace import Table
 
@@ -51,12 +51,13 @@ class PlanForm(BaseModel, frozen=True):
     size: str = ""
     variations: str = ""
     name: str = ""
+    owner: str = ""
 
     def choices(self, account: Account | None) -> dict[str, Any]:
         """For `prepare`; InputError where something cannot be meant."""
         if self.method != "auto" and self.method not in METHODS:
             raise InputError(f"method = {self.method[:40]!r} is not known")
-        for part in self.workload.split("+"):
+        for part in self.workload.split("+") if self.workload else ():
             if not _WORKLOAD.fullmatch(part):
                 raise InputError(
                     f"workload = {self.workload[:60]!r} is not understood; write it as marginals:2, "
@@ -64,7 +65,7 @@ class PlanForm(BaseModel, frozen=True):
                 )
         chosen: dict[str, Any] = {
             "delta": plain_number(self.delta, "δ"),
-            "workload": self.workload,
+            "workload": self.workload or None,
             "purpose": self.purpose.strip() or None,
             "method": self.method,
             "variations": bool(self.variations),
@@ -87,8 +88,10 @@ class ReleaseForm(PlanForm, frozen=True):
 
     epsilon: str = ""
     once: str = ""
+    sure: str = ""
 
 
+F = TypeVar("F", bound=PlanForm)
 Asked = Annotated[PlanForm, Query()]
 
 
@@ -106,13 +109,10 @@ async def _page(
     problem: str = "",
     status: int = 200,
 ) -> Response:
-    schema = _confirmed(table)
-    pairs = sum(isinstance(column, (Modelled, Undeclared)) for column in schema.columns) >= 2
-    if form.workload == "marginals:2" and not pairs:
-        form = form.model_copy(update={"workload": "marginals:1"})
-    known = _nothing(site, table)
+    known = _known(site, table)
+    form = _fitting(form, known["schema"])
     if request.query_params:  # without, the page is there at once and asks for the plan itself
-        known = await _outlined(site, table, form)
+        known = await _outlined(site, known, form)
     if known["outline"] is not None and form.target.strip():
         form = form.model_copy(update={"epsilon": known["outline"]["epsilon"]})
     if problem:
@@ -122,24 +122,32 @@ async def _page(
     return site.page(request, "plan.html", here="tables", form=form, once=once, **choices, **known)
 
 
-def _confirmed(table: Table) -> Schema:
-    schema = load_schema(table)
-    schema.require_confirmed()
-    return schema
+def _fitting(form: F, schema: Schema) -> F:
+    """The form with what the page leaves no choice about: one column has no pairs, and families have
+    tables and a method of their own.
+    """
+    if family_of(schema) is not None:
+        return form.model_copy(update={"workload": "", "method": "auto"})
+    pairs = sum(isinstance(column, (Modelled, Undeclared)) for column in schema.columns) >= 2
+    if form.workload == "marginals:2" and not pairs:
+        return form.model_copy(update={"workload": "marginals:1"})
+    return form
 
 
-def _nothing(site: Site, table: Table) -> dict[str, Any]:
+def _known(site: Site, table: Table) -> dict[str, Any]:
     """What the pages show before there is a plan."""
     with site.workspace.ledger() as ledger:
         account = account_of(ledger, table.id)
+    schema = confirmed(table, account)
     empty = {"outline": None, "shown": [], "after": None, "problem": "", "status": 200}
-    return {"table": table, "account": account, **empty}
+    shared = {"family": family_of(schema), "things": things(schema.unit)}
+    about = about_rows(table, schema)
+    return {"table": table, "account": account, "schema": schema, "about": about, **shared, **empty}
 
 
-async def _outlined(site: Site, table: Table, form: PlanForm) -> dict[str, Any]:
+async def _outlined(site: Site, known: dict[str, Any], form: PlanForm) -> dict[str, Any]:
     """The plan, or why there is none, as the pages show it."""
-    known = _nothing(site, table)
-    account = known["account"]
+    table, account = known["table"], known["account"]
     try:
         rows = whole(form.rows, "number of rows")
         choices = form.choices(account)
@@ -149,7 +157,7 @@ async def _outlined(site: Site, table: Table, form: PlanForm) -> dict[str, Any]:
     except UnderstudyError as error:
         problem, status = site.problem(error)
         return {**known, "problem": problem, "status": status}
-    after = None if account is None else _after(account, load_schema(table).unit, outline)
+    after = None if account is None else _after(account, known["schema"].unit, outline)
     return {**known, "outline": outline, "shown": _shown(outline), "after": after}
 
 
@@ -180,8 +188,8 @@ def _after(account: Account, unit: Unit | None, outline: dict[str, Any]) -> Afte
 @router.get("/tables/{identity}/plan/forecast")
 async def forecast(request: Request, site: Here, table: Named, form: Asked) -> Response:
     """The part of the plan that changes when something is moved."""
-    _confirmed(table)
-    known = await _outlined(site, table, form)
+    known = _known(site, table)
+    known = await _outlined(site, known, _fitting(form, known["schema"]))
     if not wants_page(request):
         body = known["outline"] or {"error": known["problem"]}
         return JSONResponse(body, known["status"])
@@ -193,14 +201,17 @@ async def start_release(
     request: Request, site: Here, table: Named, form: Annotated[ReleaseForm, Form()]
 ) -> Response:
     """Begin a release, in a process of its own. Everything is checked before anything is spent."""
-    schema = _confirmed(table)
+    known = _known(site, table)
+    schema, account = known["schema"], known["account"]
+    form = _fitting(form, schema)
     text = table.schema.read_text(encoding="utf-8")
     try:
-        account = _nothing(site, table)["account"]
         if account is None:
             raise InputError(
-                f"{table.name} has no budget yet; declare its total on the page of the table first"
+                f"the table {table.name} has no budget yet; declare its total on its page first"
             )
+        if not form.sure:
+            raise InputError("tick the box that says that ε is to be spent")
         # The ε that the plan found for an error stands in the form; it is what is spent.
         choices = form.model_copy(update={"target": ""}).choices(account)
         _require_left(account, schema.unit, await site.workers.plan(text, choices, None), table)
@@ -210,12 +221,14 @@ async def start_release(
     for begun in site.jobs.all() if form.once else ():
         if begun.facts.get("once") == form.once:
             return RedirectResponse(f"/jobs/{begun.id}", 303)
-    title = " ".join(form.name.split())[:80] or f"{table.name} ε {choices['epsilon']}"
+    title, owner = (" ".join(typed.split())[:80] for typed in (form.name, form.owner))
+    title = title or f"{table.name} ε {choices['epsilon']}"
     del choices["neighbours"]  # the ledger's
     facts = {
         "table": table.id,
         "table_name": table.name,
         "by": session_of(request).shown,
+        "owner": owner,
         "rows": assumed,
         "once": form.once[:64],
         "choices": {**choices, "rows": size},

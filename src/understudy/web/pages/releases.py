@@ -7,13 +7,13 @@ learn that they exist.
 from __future__ import annotations
 
 import io
-import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import (
     FileResponse,
     HTMLResponse,
@@ -27,15 +27,18 @@ from understudy.errors import BundleError, InputError, UnderstudyError
 from understudy.estimates import Estimate, Independence
 from understudy.releases import Answer, Release
 from understudy.releases.bundle import read_manifest
+from understudy.releases.families import FamilyRelease
 from understudy.releases.verify import Verification
 from understudy.report.estimated import headlines
+from understudy.report.page import About
 from understudy.report.words import promise
+from understudy.units import scope, things
 from understudy.web.errors import Missing, status_of
 from understudy.web.guard import session_of, wants_page
 from understudy.web.imports import EVERY, PARTS, TARGET
 from understudy.web.pages.audits import audits_of
-from understudy.web.pages.tables import whole
-from understudy.web.site import Here, Site
+from understudy.web.pages.tables import family_of, whole
+from understudy.web.site import Here, Site, Typed
 from understudy.web.uploads import received
 from understudy.web.workspace import read_json, without_paths
 from understudy.wording import between, domain
@@ -54,15 +57,24 @@ async def _only_published(request: Request, site: Here) -> None:
 
 router = APIRouter(default_response_class=HTMLResponse, dependencies=[Depends(_only_published)])
 
+T = TypeVar("T")
+Key = Annotated[int | None, Query(ge=0, lt=10**18)]
 _MOST_SAMPLE = 10_000_000
+_MOST_FAMILIES = 100_000
+"""Their children change places before the first of them is sent."""
 _LONGEST_QUESTION = 2_000
 _REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 
 
+def about(site: Site, identity: str) -> About:
+    """The title and the owner that a release was given; its name in addresses if it has none."""
+    facts = read_json(site.workspace.folder / "jobs" / identity / "job.json") or {}
+    return About(facts.get("name", identity), facts.get("owner") or None)
+
+
 def title_of(site: Site, identity: str) -> str:
-    """The name that a release was given; its name in addresses where it came from elsewhere."""
-    facts = read_json(site.workspace.folder / "jobs" / identity / "job.json")
-    return facts["name"] if isinstance(facts, dict) and "name" in facts else identity
+    """What a release is called."""
+    return about(site, identity).title or identity
 
 
 @router.get("/releases")
@@ -80,8 +92,9 @@ async def list_releases(request: Request, site: Here) -> Response:
 def show_release(request: Request, site: Here, identity: str, q: str = "", s: str = "") -> Response:
     """The promise, the certificate, boxes for questions and statistics, and downloads."""
     release = site.storage.release(identity)
-    answer, problem = _asked(site, release, q)
-    found = _estimated(site, release, s) if s.strip() else {}
+    asked = {"q": q, "s": s, "answer": None, "problem": ""}
+    asked |= _asked(site, release, q) if q.strip() else {}
+    asked |= _estimated(site, release, s) if s.strip() else {}
     judged, question = site.storage.guide(identity)
     known = {
         "release": release,
@@ -96,34 +109,40 @@ def show_release(request: Request, site: Here, identity: str, q: str = "", s: st
             name for name in EVERY if (site.workspace.path("releases", identity) / name).is_file()
         ],
         "audits": audits_of(site, identity),
+        "family": family_of(release.schema),
+        "statistic": _statistic(release),
+        "scope": scope(release.schema.unit),
     }
-    known["statistic"] = _statistic(release)
-    asked = {"q": q, "answer": answer, "problem": problem, "s": s.strip(), **found}
     status = 422 if asked["problem"] else 200
     return site.page(request, "release.html", status, here="releases", **known, **asked)
 
 
 @router.post("/releases/{identity}/publish")
-async def publish(request: Request, site: Here, identity: str) -> Response:
+async def publish(request: Request, site: Here, identity: str, sure: Typed = "") -> Response:
     """Open a release to analysts."""
+    if not sure:
+        raise InputError("tick the box that says that analysts are to see the release")
     site.workspace.publish(identity, session_of(request).name)
     return RedirectResponse(f"/releases/{identity}", 303)
 
 
-def _asked(site: Site, release: Release, q: str) -> tuple[dict[str, Any] | None, str]:
-    """The answer to a question, as the page shows it, or what is wrong with it."""
-    question = q.strip()
-    if not question:
-        return None, ""
-    if len(question) > _LONGEST_QUESTION:
-        return None, f"a question has at most {_LONGEST_QUESTION:,} characters"
+def _tried(site: Site, ask: Callable[[str], T], text: str) -> tuple[T | None, str]:
+    """What a question gives, or what is wrong with it, in a line."""
     try:
-        return _drawn(release, release.answer(question)), ""
+        if len(text) > _LONGEST_QUESTION:
+            raise InputError(f"a question has at most {_LONGEST_QUESTION:,} characters")
+        return ask(text.strip()), ""
     except UnderstudyError as error:
         # what follows the first line points at a place, in fixed width
         return None, site.problem(error)[0].partition("\n")[0]
     except RecursionError:
         return None, "the question has too many brackets inside each other"
+
+
+def _asked(site: Site, release: Release, q: str) -> dict[str, Any]:
+    """The answer to a question, as the page shows it, or what is wrong with it."""
+    answer, problem = _tried(site, release.answer, q)
+    return {"q": q, "answer": answer and _drawn(release, answer), "problem": problem}
 
 
 def _statistic(release: Release) -> str:
@@ -133,18 +152,14 @@ def _statistic(release: Release) -> str:
 
 def _estimated(site: Site, release: Release, s: str) -> dict[str, Any]:
     """What was estimated, as the page shows it, or what is wrong with the question."""
-    try:
-        if len(s) > _LONGEST_QUESTION:
-            raise InputError(f"a question has at most {_LONGEST_QUESTION:,} characters")
-        found = release.estimate(s.strip())
-    except UnderstudyError as error:
-        return {"problem": site.problem(error)[0].partition("\n")[0]}
-    except RecursionError:
-        return {"problem": "the question has too many brackets inside each other"}
+    found, problem = _tried(site, release.estimate, s)
+    if found is None:
+        return {"s": s, "problem": problem}
     if isinstance(found, Independence):
-        return {"problem": "", "test": found}
+        return {"s": s, "problem": "", "test": found}
     every = [found] if isinstance(found, Estimate) else list(found)
-    return {"problem": "", "test": None, "estimates": every}
+    of = things(release.schema.unit)
+    return {"s": s, "problem": "", "test": None, "estimates": every, "of": of}
 
 
 def _drawn(release: Release, answer: Answer) -> dict[str, Any]:
@@ -167,6 +182,7 @@ def _drawn(release: Release, answer: Answer) -> dict[str, Any]:
         "confidence": answer.confidence,
         "by": answer.by,
         "rows": round(answer.estimate * release.number),
+        "of": things(release.schema.unit),
         "left": left,
         "right": right,
         "from": at(low),
@@ -182,14 +198,14 @@ def ask(request: Request, site: Here, identity: str, q: str = "") -> Response:
     release = site.storage.release(identity)
     if not q.strip():
         raise InputError("ask something: a condition on rows, as in SQL's WHERE")
-    answer, problem = _asked(site, release, q)
-    status = 422 if answer is None else 200
+    found = _asked(site, release, q)
+    status = 422 if found["problem"] else 200
     if wants_page(request):
-        known = {"answer": answer, "problem": problem, "q": q}
-        return site.page(request, "_answer.html", status, **known)
+        return site.page(request, "_answer.html", status, **found)
+    if found["problem"]:
+        return JSONResponse({"error": found["problem"]}, status)
     kept = ("question", "estimate", "low", "high", "certified", "confidence", "by", "rows")
-    body = {"error": problem} if answer is None else {key: answer[key] for key in kept}
-    return JSONResponse(body, status)
+    return JSONResponse({key: found["answer"][key] for key in kept}, status)
 
 
 @router.get("/releases/{identity}/estimate")
@@ -201,7 +217,7 @@ def estimate(request: Request, site: Here, identity: str, q: str = "") -> Respon
     found = _estimated(site, release, q)
     status = 422 if found["problem"] else 200
     if wants_page(request):
-        return site.page(request, "_estimate.html", status, s=q.strip(), **found)
+        return site.page(request, "_estimate.html", status, **found)
     if found["problem"]:
         return JSONResponse({"error": found["problem"]}, status)
     told = [found["test"]] if found["test"] else found["estimates"]
@@ -231,7 +247,7 @@ def report(site: Here, identity: str) -> Response:
     """The report: one page without scripts."""
     audits = audits_of(site, identity)
     audit = audits[-1][1] if audits else None
-    text = site.storage.report(identity, title_of(site, identity), audit)
+    text = site.storage.report(identity, about(site, identity), audit)
     return HTMLResponse(text, headers={"content-security-policy": _REPORT_POLICY})
 
 
@@ -261,7 +277,10 @@ async def bundle(site: Here, identity: str) -> Response:
     folder = site.workspace.path("releases", identity)
     read_manifest(folder)
     named = f"{identity}.release"
-    return _streamed(_zipped(folder, named), "application/zip", f"{named}.zip")
+    parts = [
+        (f"{named}/{name}", _chunks(folder / name)) for name in EVERY if (folder / name).is_file()
+    ]
+    return _streamed(_zipped(parts), "application/zip", f"{named}.zip")
 
 
 class _Pipe(io.RawIOBase):
@@ -282,40 +301,71 @@ class _Pipe(io.RawIOBase):
         return taken
 
 
-def _zipped(folder: Path, named: str) -> Iterator[bytes]:
+def _chunks(file: Path) -> Iterator[bytes]:
+    with file.open("rb") as source:
+        while chunk := source.read(1 << 20):
+            yield chunk
+
+
+def _zipped(members: Iterable[tuple[str, Iterator[bytes]]]) -> Iterator[bytes]:
     pipe = _Pipe()
     with zipfile.ZipFile(pipe, "w", zipfile.ZIP_STORED) as archive:
-        for name in EVERY:
-            if not (folder / name).is_file():
-                continue
-            with (folder / name).open("rb") as source, archive.open(f"{named}/{name}", "w") as into:
-                while chunk := source.read(1 << 20):
+        for name, chunks in members:
+            with archive.open(name, "w") as into:
+                for chunk in chunks:
                     into.write(chunk)
                     yield pipe.take()
     yield pipe.take()
 
 
-@router.get("/releases/{identity}/rows.csv", response_class=StreamingResponse)
-def rows_csv(site: Here, identity: str) -> Response:
-    """The certified synthetic rows, as CSV."""
+@router.get("/releases/{identity}/rows", response_class=StreamingResponse)
+def rows(site: Here, identity: str) -> Response:
+    """The certified synthetic rows: as CSV, or parents and children as a zip of two."""
     release = site.storage.release(identity)
+    if isinstance(release, FamilyRelease):
+        return _both(release, (release.parents, release.children), identity)
     return _streamed(_as_csv(iter([release.rows])), "text/csv", f"{identity}.csv")
 
 
-@router.get("/releases/{identity}/sample.csv", response_class=StreamingResponse)
-def sample_csv(site: Here, identity: str, rows: str = "1000", key: str = "") -> Response:
-    """Fresh synthetic rows from the released model: as private, and free."""
-    release = site.storage.release(identity)
+@router.get("/releases/{identity}/sample", response_class=StreamingResponse)
+def sample(
+    site: Here, identity: str, rows: str = "1000", key: Key = None, where: str = ""
+) -> Response:
+    """Fresh rows or families from the released model, perhaps of one kind: as private, and free."""
+    release, named = site.storage.release(identity), f"{identity}-sample"
+    if isinstance(release, FamilyRelease):
+        if where.strip():
+            raise InputError("a condition on fresh rows is for one table, and this release has two")
+        drawn = release.sample(_count(rows, _MOST_FAMILIES), key=key)
+        return _both(release, drawn, named)
+    count = _count(rows, _MOST_SAMPLE)
+
+    def begun(condition: str) -> Iterator[bytes]:
+        drawn = _as_csv(release.stream(count, where=condition or None, key=key))
+        return chain([next(drawn)], drawn)  # so that a condition without rows is told
+
+    drawn, problem = _tried(site, begun, where)
+    if drawn is None:
+        raise InputError(problem)
+    return _streamed(drawn, "text/csv", f"{named}.csv")
+
+
+def _both(release: FamilyRelease, tables: Sequence[Any], named: str) -> Response:
+    _, _, family = release.families.schema.tables
+    files = zip((family.parent, family.child), tables, strict=True)
+    members = [(f"{named}/{name}.csv", _as_csv(iter([table]))) for name, table in files]
+    return _streamed(_zipped(members), "application/zip", f"{named}.zip")
+
+
+def _count(rows: str, most: int) -> int:
+    """How many fresh rows somebody asks for."""
     count = whole(rows, "rows") or 1000
-    if count > _MOST_SAMPLE:
+    if count > most:
         raise InputError(
-            f"rows = {count:,}: the page makes at most {_MOST_SAMPLE:,} at once; use "
-            "`understudy sample` for more"
+            f"rows = {count:,}: the page makes at most {most:,} at once; use `understudy sample` for "
+            "more"
         )
-    if not re.fullmatch(r"[0-9]{0,18}", key.strip()):
-        raise InputError(f"key = {key[:40]!r} must be a whole number")
-    drawn = release.stream(count, key=int(key) if key.strip() else None)
-    return _streamed(_as_csv(drawn), "text/csv", f"{identity}-sample.csv")
+    return count
 
 
 def _as_csv(tables: Iterator[Any]) -> Iterator[bytes]:
@@ -343,7 +393,8 @@ async def import_form(request: Request, site: Here) -> Response:
 @router.post("/import")
 async def import_bundle(request: Request, site: Here) -> Response:
     """Take a bundle, check everything that it states, and keep it among the releases."""
-    async with received(request, _zip_name) as file:
+    async with received(request, _zip_name) as form:
+        (file,) = form.files
         most, who = site.settings.max_upload, session_of(request).name
         verdict = await site.workers.check(file.path, most, file.filename, who)
         if not verdict.passed:
@@ -354,7 +405,7 @@ async def import_bundle(request: Request, site: Here) -> Response:
     return RedirectResponse(f"/releases/{identity}", 303)
 
 
-def _zip_name(filename: str) -> str:
+def _zip_name(filename: str, at: int) -> str:
     if not filename.lower().endswith(".zip"):
         raise InputError(
             f"{filename[:80]} is not a bundle: give the .zip of the folder of a release, as the "

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Request
 from pydantic import BaseModel
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from understudy import files
@@ -19,21 +21,25 @@ from understudy.errors import InputError, SchemaError, UnderstudyError
 from understudy.privacy.budget import Budget
 from understudy.privacy.ledger import Composition
 from understudy.privacy.relation import Relation
-from understudy.schema import Schema
+from understudy.schema import Identifier, Schema
+from understudy.schema.family import Family, FamilySchema
+from understudy.source import read
 from understudy.source.base import check_header
+from understudy.source.families import FamilySource
 from understudy.source.files import find
-from understudy.units import OPEN, ROW, Unit
+from understudy.units import OPEN, Unit
 from understudy.web import editor
-from understudy.web.errors import Missing
+from understudy.web.errors import Missing, NotReady
 from understudy.web.guard import session_of
-from understudy.web.site import Here, Named, Site, Typed, account_of, site_of
+from understudy.web.site import Account, Here, Named, Site, Typed, account_of, site_of
 from understudy.web.uploads import received
-from understudy.web.workspace import Table, read_json, suffix_of
+from understudy.web.workspace import Table, read_json, suffix_of, write_json
 
 router = APIRouter(default_response_class=HTMLResponse)
 
 _NUMBER = re.compile(r"[0-9]{0,9}(\.[0-9]{0,18})?(e-?[0-9]{1,2})?", re.IGNORECASE)
 _LONGEST_NAME = 80
+_MOST_CHANGES = 100
 
 
 def plain_number(text: str, name: str) -> str:
@@ -82,8 +88,26 @@ def _open(table: Table) -> tuple[Decision, ...]:
 
 @lru_cache(maxsize=64)
 def _decided(table: Table, state: tuple[int, int]) -> tuple[Decision, ...]:
-    seen = [RowsPerUnit(**facts) for facts in read_json(table.units) or ()]
-    return decisions(_parsed(table.schema, *state), seen)
+    return decisions(_parsed(table.schema, *state), _counts(table)[1])
+
+
+def _counts(table: Table) -> tuple[int | None, list[RowsPerUnit]]:
+    """How many rows a table has, and how many one person has: exact and private, for custodians."""
+    kept = read_json(table.units)
+    if not isinstance(kept, dict):
+        return None, []
+    return kept["rows"], [RowsPerUnit(**facts) for facts in kept["units"]]
+
+
+def about_rows(table: Table, schema: Schema) -> int | None:
+    """About how many rows or units count, in two digits, for a custodian to assume; None if unknown."""
+    rows, seen = _counts(table)
+    unit = schema.unit
+    found = next((f for f in seen if unit and (unit.family or f.column == unit.column)), None)
+    if unit is not None and found is not None:
+        left_out = [many for most, many in found.choices if most <= unit.kept][-1]
+        rows = found.units if unit.family or unit.equal else found.rows - left_out
+    return None if rows is None else int(float(f"{rows:.1e}"))
 
 
 @router.get("/tables/new")
@@ -95,17 +119,28 @@ async def new_table(request: Request, site: Here) -> Response:
 @router.post("/tables")
 async def add_table(request: Request, site: Here) -> Response:
     """Take a file, draft its schema, and show the draft."""
-    async with received(request, _rows_name) as file:
-        if file.size == 0:
-            raise InputError(f"{file.filename} is empty; choose the file that holds the table")
-        draft = await site.workers.draft(file.path, file.filename, session_of(request).name)
-        given = " ".join(file.fields.get("name", "").split())[:_LONGEST_NAME]
-        name = given or _stem(file.filename)
-        table = site.workspace.add_table(name, file.path, **draft)
+    async with received(request, _rows_name, most=2) as form:
+        for file in form.files:
+            if file.size == 0:
+                raise InputError(f"{file.filename} is empty; choose the file that holds the table")
+        named = [(file.path, file.filename) for file in form.files]
+        twin = await run_in_threadpool(site.workspace.twin, [file.path for file in form.files])
+        if twin is not None:
+            raise InputError(
+                f"these rows are here already, as {twin.name!r}. A second copy would have a budget of "
+                "its own, though releases of both reveal facts about the same people. Use that table, "
+                "or remove its rows before you add them again"
+            )
+        split = form.fields.get("split", "").strip()
+        draft = await site.workers.draft(named, session_of(request).name, split)
+        named = named[:: -1 if draft.pop("parents") else 1]  # parents first
+        given = " ".join(form.fields.get("name", "").split())[:_LONGEST_NAME]
+        name, children = given or _stem(named[0][1]), named[1][0] if named[1:] else None
+        table = site.workspace.add_table(name, named[0][0], **draft, children=children)
     return RedirectResponse(f"/tables/{table.id}/schema", 303)
 
 
-def _rows_name(filename: str) -> str:
+def _rows_name(filename: str, at: int) -> str:
     suffix = suffix_of(filename)
     if suffix is None:
         ending = filename.rpartition(".")[2][:12] if "." in filename else "nothing"
@@ -114,7 +149,7 @@ def _rows_name(filename: str) -> str:
             "give CSV (.csv, .tsv, .txt, also with .gz) or Parquet (.parquet, .pq). In a "
             "spreadsheet, choose Save as, CSV, UTF-8"
         )
-    return "rows" + suffix
+    return f"rows-{at}{suffix}"
 
 
 def _stem(filename: str) -> str:
@@ -128,6 +163,11 @@ def load_schema(table: Table) -> Schema:
     if not table.schema.is_file():
         raise Missing(f"the rows of {table.name} were removed, and their schema with them")
     return _parsed(table.schema, *_state(table))
+
+
+def family_of(schema: Schema) -> Family | None:
+    """How two tables belong together; None where there is one."""
+    return schema.family if isinstance(schema, FamilySchema) else None
 
 
 def _state(table: Table) -> tuple[int, int]:
@@ -150,18 +190,17 @@ async def show_table(request: Request, site: Here, table: Named) -> Response:
 def _table(
     request: Request, site: Site, table: Table, problem: str = "", status: int = 200
 ) -> Response:
-    known: dict[str, Any] = {"waiting": 0, "ready": False, "why": "", "unit": "row"}
+    with site.workspace.ledger() as ledger:
+        account = account_of(ledger, table.id)
+    known: dict[str, Any] = {"account": account, "ready": False, "why": "", "family": None}
     if table.schema.is_file():
         schema = load_schema(table)
-        known["waiting"] = len(_open(table))
         known["unit"] = schema.unit.column if schema.unit is not None else "row"
+        known["family"] = family_of(schema)
         try:
-            schema.require_confirmed()
-            known["ready"] = True
-        except SchemaError as error:
+            known["ready"] = bool(confirmed(table, account))
+        except NotReady as error:
             known["why"], _ = site.problem(error)
-    with site.workspace.ledger() as ledger:
-        known["account"] = account_of(ledger, table.id)
     known["jobs"] = [job for job in site.jobs.all() if job.facts.get("table") == table.id]
     known |= {"here": "tables", "table": table, "problem": problem}
     return site.page(request, "table.html", status, **known)
@@ -172,9 +211,9 @@ class BudgetForm(BaseModel, frozen=True):
 
     epsilon: str = ""
     delta: str = "1e-8"
-    neighbours: str = "add-remove"
+    neighbours: Relation = Relation.ADD_REMOVE
     rows_public: str = ""
-    composition: str = ""
+    composition: Composition | Literal[""] = ""
 
     def facts(self) -> tuple[Budget, Relation, Composition | None, int | None]:
         """For `Ledger.open_dataset`; InputError where something cannot be meant."""
@@ -184,12 +223,7 @@ class BudgetForm(BaseModel, frozen=True):
             raise InputError(
                 f"δ = {self.delta} must be below 1/n = {1 / rows:.3g} for the declared n = {rows}"
             )
-        if self.neighbours not in tuple(Relation):
-            raise InputError(f"neighbours = {self.neighbours[:40]!r} must be add-remove or replace")
-        rule = self.composition or None
-        if rule not in (None, "basic", "zcdp"):
-            raise InputError(f"composition = {rule[:40]!r} must be basic or zcdp")
-        return budget, Relation(self.neighbours), rule, rows
+        return budget, self.neighbours, self.composition or None, rows
 
 
 @router.post("/tables/{identity}/budget")
@@ -198,17 +232,37 @@ async def open_budget(
 ) -> Response:
     """Declare the total budget of a table, once."""
     try:
+        unit = confirmed(table, None).unit
         with site.workspace.ledger() as ledger:
-            ledger.open_dataset(table.id, *form.facts(), _unit_of(table))
+            ledger.open_dataset(table.id, *form.facts(), None if unit is None else unit.column)
     except InputError as error:
         return _table(request, site, table, *site.problem(error))
     return RedirectResponse(f"/tables/{table.id}", 303)
 
 
-def _unit_of(table: Table) -> str | None:
-    """The column that tells people apart, as the schema declares it; None for rows."""
-    unit = load_schema(table).unit
-    return None if unit is None else unit.column
+def confirmed(table: Table, account: Account | None) -> Schema:
+    """The schema, once everything in it is confirmed and it protects whom the budget protects.
+
+    Raises:
+        NotReady: It does not; the message says what to do.
+    """
+    schema, link = load_schema(table), f"/tables/{table.id}/schema"
+    if waiting := len(_open(table)):
+        are = "1 decision about the schema is" if waiting == 1 else f"{waiting} decisions are"
+        raise NotReady(f"{are} open. Review the schema first", link)
+    try:
+        schema.require_confirmed()
+    except SchemaError as error:
+        raise NotReady(str(error), link) from None
+    unit = None if schema.unit is None else schema.unit.column
+    if account is not None and account.dataset.unit != unit:
+        raise NotReady(
+            f"the budget was declared for one {account.dataset.unit or 'row'}, but the schema now "
+            f"protects one {unit or 'row'}. A budget cannot be changed: change the schema back, or "
+            "remove the rows, add them again and declare another budget, which comes on top",
+            link,
+        )
+    return schema
 
 
 @router.post("/tables/{identity}/remove")
@@ -248,8 +302,11 @@ def _written(
         "here": "tables",
         "table": table,
         "cards": editor.cards(schema),
+        "family": family_of(schema),
+        "siblings": _SIBLINGS,
         "unit": schema.unit,
         "unsaid": schema.unit_word == OPEN,
+        "last": (_changes(table) or [("", "")])[-1][0],
         "kinds": editor.KINDS,
         "decisions": found,
         "stated": [decision for decision in found if Choice.PUBLIC in decision.choices],
@@ -259,6 +316,33 @@ def _written(
         "at": at,
     }
     return site.render("schema.html", {**asked, **context})
+
+
+def _changes(table: Table) -> list[tuple[str, str]]:
+    """What was changed in a schema, the last at the end: in words, and the text from before."""
+    return read_json(table.changes) or []
+
+
+def _kept(table: Table, schema: Schema | str, what: str, anchor: str = "review") -> Response:
+    """Save a changed schema so that the change can be undone, and show it."""
+    change = (what, table.schema.read_text(encoding="utf-8"))
+    write_json(table.changes, [*_changes(table), change][-_MOST_CHANGES:])
+    if isinstance(schema, str):
+        files.write(table.schema, schema)
+    else:
+        schema.save(table.schema)
+    return RedirectResponse(f"/tables/{table.id}/schema#{anchor}", 303)
+
+
+@router.post("/tables/{identity}/schema/undo")
+async def undo(table: Named) -> Response:
+    """Take back the last change of the schema."""
+    changes = _changes(table)
+    if not changes:
+        raise InputError("there is no change to take back")
+    files.write(table.schema, changes[-1][1])
+    write_json(table.changes, changes[:-1])
+    return RedirectResponse(f"/tables/{table.id}/schema#review", 303)
 
 
 def _not_saved(
@@ -274,30 +358,32 @@ def _not_saved(
 async def save_column(request: Request, table: Named, at: int) -> Response:
     """Keep what the form of a column says, and confirm the facts whose boxes are ticked."""
     schema = load_schema(table)
-    if not 0 <= at < len(schema.columns):
+    columns = [column for _, column in editor.columns(schema)]
+    if not 0 <= at < len(columns):
         raise Missing("the schema has no such column; it may have been changed by somebody else")
     sent = await request.form()
     form = {key: value for key, value in sent.items() if isinstance(value, str)}
-    if form.get("name", schema.columns[at].name) != schema.columns[at].name:
+    if form.get("name", columns[at].name) != columns[at].name:
         raise InputError("the schema was changed by somebody else meanwhile; load the page again")
     try:
-        column = editor.column_from(form, schema.columns[at], confirm_all=form.get("do") == "all")
+        column = editor.column_from(form, columns[at], confirm_all=form.get("do") == "all")
         changed = editor.replaced(schema, at, column)
     except UnderstudyError as error:
         return _not_saved(request, table, error, at)
-    changed.save(table.schema)
-    left = [n for n, c in enumerate(changed.columns) if c.read_from_rows]
+    left = [n for n, (_, c) in enumerate(editor.columns(changed)) if c.read_from_rows]
     later = [n for n in left if n > at] or left
     stays = column.read_from_rows or column.kind in ("incomplete", "text")
     anchor = f"column-{at}" if stays else f"column-{later[0]}" if later else "done"
-    return RedirectResponse(f"/tables/{table.id}/schema#{anchor}", 303)
+    return _kept(table, changed, f"{column.name} was changed.", anchor)
 
 
 _VERDICTS = {
+    Choice.PUBLIC: "",
     Choice.PRIVATE: "Let releases find it privately",
     Choice.DROP: "Leave it out",
 }
 _TYPED = {
+    Topic.FAMILY: "what is different, such as max_children = 5, order = none",
     Topic.VALUES: "all values, between commas",
     Topic.BOUNDS: "bounds, such as 0 to 120",
     Topic.MISSING: "values between commas, or bounds such as 0 to 120",
@@ -312,12 +398,15 @@ async def decide(request: Request, table: Named) -> Response:
     form = {key: value for key, value in sent.items() if isinstance(value, str)}
     try:
         schema = load_schema(table)
-        for about, choice, text in _answers(decision_named(schema, form.get("key", "")), form):
+        decision, said = decision_named(schema, form.get("key", "")), list[str]()
+        for about, choice, text in _answers(decision, form):
             schema = answered(schema, about, choice, text)
+            said.append(_VERDICTS.get(choice, text) or about.yes)
     except UnderstudyError as error:
         return _not_saved(request, table, error)
-    schema.save(table.schema)
-    return RedirectResponse(f"/tables/{table.id}/schema#review", 303)
+    if decision.topic is Topic.RULES:
+        said = [f"{sum(key.startswith('keep-') for key in form)} of {len(decision.columns)}"]
+    return _kept(table, schema, f"{decision.question} {'; '.join(said)}.")
 
 
 def _answers(decision: Decision, form: Mapping[str, str]) -> list[tuple[Decision, Choice, str]]:
@@ -331,8 +420,6 @@ def _answers(decision: Decision, form: Mapping[str, str]) -> list[tuple[Decision
     if choice not in tuple(Choice):
         raise InputError(f"choice = {choice[:40]!r} is no answer; use one of the buttons")
     choice = Choice(choice)
-    if decision.topic is Topic.UNIT:
-        return [(decision, choice, _protected(form))]
     if choice is not Choice.REPLACE or decision.shared:
         return [(decision, choice, form.get("text", ""))]
     typed = {name: form.get(f"text-{name}", "") for name in decision.columns}
@@ -342,22 +429,10 @@ def _answers(decision: Decision, form: Mapping[str, str]) -> list[tuple[Decision
     return given
 
 
-def _protected(form: Mapping[str, str]) -> str:
-    """Who is protected, as `answered` takes it."""
-    if form.get("who") == ROW:
-        return ROW
-    column = form.get("column", "")
-    most = whole(form.get("max_rows", ""), "rows of one person")
-    if most is None:
-        raise InputError(f"say how many rows of one {column[:60]} may count, such as 5")
-    return f"{column} {most}"
-
-
 @router.post("/tables/{identity}/schema/confirm")
 async def confirm_all(table: Named) -> Response:
     """State that every fact of the draft is public."""
-    confirm(load_schema(table)).save(table.schema)
-    return RedirectResponse(f"/tables/{table.id}/schema#done", 303)
+    return _kept(table, confirm(load_schema(table)), "Everything was said to be public.", "done")
 
 
 @router.post("/tables/{identity}/schema/unit")
@@ -366,20 +441,60 @@ async def choose_unit(
 ) -> Response:
     """Say who is protected: one row, or everybody with at most so many rows each."""
     schema = load_schema(table)
+    before, unit = schema.unit, None
     try:
-        unit = None
         if column:
             most = whole(max_rows, "rows of one person")
             if most is None:
                 raise InputError(f"say how many rows of one {column[:60]} may count, such as 5")
-            before = schema.unit
             make = Unit.sharing if before is not None and before.equal else Unit
             unit = make(column, most, "" if before is None else before.salt)
+            if column not in [c.name for c in schema.columns if isinstance(c, Identifier)]:
+                schema = schema.resolved({column: Identifier(column)})
         changed = schema.protecting(unit)
     except InputError as error:
         return _not_saved(request, table, error)
-    changed.save(table.schema)
-    return RedirectResponse(f"/tables/{table.id}/schema", 303)
+    return _kept(table, changed, f"One {column or 'row'} is protected.")
+
+
+_SIBLINGS = {
+    "same": "each column with itself",
+    "all": "all pairs of columns",
+    "none": "nothing",
+}
+
+
+class FamilyForm(BaseModel, frozen=True):
+    """How two tables belong together, as typed."""
+
+    max_children: str = ""
+    min_children: str = ""
+    order: str = ""
+    siblings: str = ""
+
+
+@router.post("/tables/{identity}/schema/family")
+async def choose_family(
+    request: Request, table: Named, form: Annotated[FamilyForm, Form()]
+) -> Response:
+    """Say how many children count, in which order, and what of siblings is measured."""
+    schema = load_schema(table)
+    try:
+        if not isinstance(schema, FamilySchema):
+            raise InputError("the schema is of one table; one of two has version = 2")
+        before = schema.tables[2]
+        family = replace(
+            before,
+            max_children=whole(form.max_children, "max_children") or before.max_children,
+            min_children=int(bool(form.min_children)),
+            order=form.order or None,
+            siblings=form.siblings or before.siblings,
+            pairs=before.pairs if form.siblings == before.siblings else (),
+        )
+        changed = schema.changed(family=family)
+    except InputError as error:
+        return _not_saved(request, table, error)
+    return _kept(table, changed, "How the two tables belong together")
 
 
 @router.get("/tables/{identity}/schema/text")
@@ -407,8 +522,20 @@ async def save_schema_text(
     try:
         schema = Schema.loads(text)
         if table.present:  # headers are public
-            check_header(find(table.rows).columns, schema, table.name)
+            _check_headers(table, schema)
     except UnderstudyError as error:
         return _text(request, table, text, *site.problem(error))
-    files.write(table.schema, text)
-    return RedirectResponse(f"/tables/{table.id}/schema", 303)
+    return _kept(table, text, "The schema was edited as text.")
+
+
+def _check_headers(table: Table, schema: Schema) -> None:
+    """Refuse a schema that is not of the columns that the files have."""
+    if isinstance(schema, FamilySchema):
+        FamilySource(*map(read, table.files)).check_headers(schema)
+    elif table.children:
+        raise InputError(
+            f"{table.name} has two files, and the schema is of one table; one of two has version = 2 "
+            "and [[table]] entries"
+        )
+    else:
+        check_header(find(table.rows).columns, schema, table.name)

@@ -24,7 +24,7 @@ if (plan) {
     if (asked) asked.abort();
     asked = new AbortController();
     const form = new FormData(plan);
-    for (const name of ["csrf", "once", "slider", "name", "size"]) form.delete(name);
+    for (const name of ["csrf", "once", "slider", "name", "owner", "size", "sure"]) form.delete(name);
     if (!target) form.set("target", "");
     forecast.classList.add("waiting");
     forecast.setAttribute("aria-busy", "true");
@@ -80,7 +80,10 @@ if (plan) {
 // Steps that take a while say so; going back to a page finds it as it was.
 for (const step of document.querySelectorAll("[data-wait]")) {
   const said = step.textContent;
-  step.addEventListener("click", () => { setTimeout(() => { step.textContent = step.dataset.wait; }); });
+  step.addEventListener("click", () => {
+    if (step.form && !step.formNoValidate && !step.form.checkValidity()) return;  // nothing is sent
+    setTimeout(() => { step.textContent = step.dataset.wait; });
+  });
   addEventListener("pageshow", () => { step.textContent = said; });
 }
 
@@ -141,18 +144,20 @@ for (const ask of document.querySelectorAll("[data-ask]")) {
 const upload = find("[data-most]");
 if (upload) {
   upload.addEventListener("submit", (event) => {
-    const file = upload.elements.file.files[0];
+    const files = [...upload.elements].flatMap((each) => [...(each.files || [])]);
+    const size = files.reduce((sum, file) => sum + file.size, 0);
     const problem = find("#problem");
     problem.hidden = true;
-    if (!file) return;
+    if (!files.length) return;
     event.preventDefault();
     const tell = (text) => {
       problem.querySelector("p").textContent = text;
       problem.hidden = false;
       problem.focus();
     };
-    if (file.size > Number(upload.dataset.most)) {
-      tell(`${file.name} has ${(file.size / 1e6).toFixed(0)} MB; files are taken up to ` +
+    if (size > Number(upload.dataset.most)) {
+      tell(`${files.map((file) => file.name).join(" and ")} ${files.length > 1 ? "have" : "has"} ` +
+        `${(size / 1e6).toFixed(0)} MB; files are taken up to ` +
         `${(Number(upload.dataset.most) / 1e6).toFixed(0)} MB. The limit is set with --max-upload.`);
       return;
     }

@@ -1,0 +1,180 @@
+"""Two tables on the page: from two files, or a flat one, to a release of families and its answers."""
+
+import re
+import zipfile
+from io import BytesIO
+
+import pytest
+from pyarrow import csv
+
+import understudy as us
+from tests.web.conftest import SCHEMA, csv_bytes, zipped
+from understudy.schema import Schema
+from understudy.testing import households as homes
+
+AT = "/tables/households"
+
+
+@pytest.fixture(scope="module")
+def files():
+    """Some households and their persons, as CSV."""
+    made = homes.households(600, 3)
+    parents = made.households.select([homes.KEY, "region", "tenure"])
+    children = made.persons.select([homes.KEY, "role", "age", "sex"])
+    return csv_bytes(parents), csv_bytes(children)
+
+
+def sent(page, *named, **fields):
+    token = page.csrf("/releases")
+    every = [("file", (name, data, "text/csv")) for name, data in named]
+    return page.client.post("/tables", data={"csrf": token, **fields}, files=every)
+
+
+def drafted(page, files):
+    """The children first: which of the two has the parents is found."""
+    return sent(page, ("persons.csv", files[1]), ("households.csv", files[0]))
+
+
+def schema_of(page, name="households"):
+    return Schema.load(page.site.workspace.table(name).schema)
+
+
+def released(page, files):
+    drafted(page, files)
+    page.post(f"{AT}/schema/confirm")
+    page.post(f"{AT}/budget", epsilon="3", delta="1e-8")
+    return page.post(f"{AT}/releases", epsilon="1", sure="yes", name="homes")
+
+
+def test_two_files_are_drafted_reviewed_and_confirmed(custodian, files):
+    page = custodian
+    shown = drafted(page, files)
+    assert shown.status_code == 200
+    assert "Does one row of households have several of persons?" in shown.text
+    assert "600 values in" in shown.text  # how many persons there are: for a custodian
+    assert page.client.get(f"{AT}/plan").status_code == 409
+    _, _, family = schema_of(page).tables
+    assert (family.parent, family.child, family.order) == ("households", "persons", None)
+    folder = page.site.workspace.table("households").folder
+    kept = (folder / "rows.csv").read_bytes(), (folder / "children.csv").read_bytes()
+    assert kept == files
+    answer = {"key": "family", "choice": "replace", "text": "max_children = 5, siblings = all"}
+    page.post(f"{AT}/schema/decisions", **answer)
+    _, _, family = schema_of(page).tables
+    assert (family.max_children, family.siblings, family.read_from_rows) == (5, "all", ())
+    wrong = page.post(f"{AT}/schema/family", max_children="1000", siblings="same")
+    assert "max_children = 1000 must be a whole number" in page.told(wrong)
+    page.post(f"{AT}/schema/family", max_children="6", min_children="1", siblings="same")
+    _, _, family = schema_of(page).tables
+    assert (family.max_children, family.min_children, family.siblings) == (6, 1, "same")
+    cards = page.client.get(f"{AT}/schema").text
+    assert cards.index("<h3>households</h3>") < cards.index("<h3>persons</h3>")
+    at = re.findall(r'name="name" value="([^"]+)"', cards).index("age")
+    form = {
+        "name": "age",
+        "type": "integer",
+        "fact-lower": "0",
+        "fact-upper": "99",
+        "fact-bins": "10",
+    }
+    page.post(f"{AT}/schema/columns/{at}", **form, do="all")
+    assert schema_of(page).tables[1].columns[2].cells == 10
+    assert "Every fact is confirmed" in page.post(f"{AT}/schema/confirm").text
+
+
+def test_a_release_of_two_tables_and_its_answers(custodian, files):
+    page = custodian
+    drafted(page, files)
+    page.post(f"{AT}/schema/confirm")
+    asked = page.client.get(AT).text
+    assert "about one of households with all its persons" in asked
+    page.post(f"{AT}/budget", epsilon="3", delta="1e-8")
+    planned = page.client.get(f"{AT}/plan", params={"epsilon": "1", "rows": "600"}).text
+    assert "600 households with their persons" in planned
+    assert "Budget afterwards" in planned
+    assert (
+        "The release is done"
+        in page.post(f"{AT}/releases", epsilon="1", sure="yes", name="homes").text
+    )
+    assert us.verify(page.folder / "releases" / "homes").passed
+    at = "/releases/homes"
+    shown = page.client.get(
+        at, params={"q": "`persons.age` >= 40 and `households.tenure` = 'owned'"}
+    )
+    assert "certified with 95 % confidence" in shown.text
+    assert "of the families" in shown.text
+    assert "synthetic households with" in shown.text
+    guessed = page.client.get(at, params={"s": "mean(persons.age) by households.tenure"}).text
+    assert "tenure = owned" in guessed.replace("&#39;", "")
+    assert "population that the families were drawn from" in guessed
+    for path in ("report", "verify"):
+        assert page.client.get(f"{at}/{path}").status_code == 200
+    assert page.client.get(f"{at}/sample?where=age>5").status_code == 422
+    for path, many in (("rows", None), ("sample?rows=50&key=1", 50)):
+        got = page.client.get(f"{at}/{path}").content
+        with zipfile.ZipFile(BytesIO(got)) as both:
+            parents, children = (csv.read_csv(both.open(name)) for name in both.namelist())
+        keys = parents["household_id"].to_pylist()
+        assert len(set(keys)) == len(keys) == (many or len(keys))
+        assert set(children["household_id"].to_pylist()) <= set(keys)
+        assert children.column_names == ["household_id", "role", "age", "sex"]
+    bundle = page.client.get(f"{at}/bundle.zip").content
+    back = page.upload("again.release.zip", bundle, to="/import")
+    assert back.status_code == 200, page.told(back)
+    assert us.verify(page.folder / "releases" / "again").passed
+
+
+def test_a_damaged_table_of_children_is_refused(custodian, files):
+    released(custodian, files)
+    folder = custodian.folder / "releases" / "homes"
+    data = zipped(folder, children=(folder / "parents.parquet").read_bytes())
+    assert custodian.upload("x.zip", data, to="/import").status_code == 422
+
+
+def test_a_flat_file_is_split(custodian):
+    made = homes.households(400, 4)
+    flat = made.persons.join(made.households, homes.KEY).sort_by(homes.KEY)
+    columns = [homes.KEY, "region", "tenure", "role", "age"]
+    data = csv_bytes(flat.select(columns))
+    shown = sent(custodian, ("people.csv", data), split="household_id")
+    assert "Does one row of households have several of people?" in shown.text
+    custodian.post("/tables/people/schema/confirm")
+    text = schema_of(custodian, "people").dumps()
+    custodian.post("/tables/people/budget", epsilon="3", delta="1e-8")
+    done = custodian.post("/tables/people/releases", epsilon="1", sure="yes", name="split")
+    assert "The release is done" in done.text
+    assert us.verify(custodian.folder / "releases" / "split").passed
+    changed = text.replace('name = "region"', 'name = "place"')
+    wrong = custodian.post("/tables/people/schema/text", text=changed)
+    assert "'place'" in custodian.told(wrong).replace("&#39;", "'")
+    gone = custodian.post("/tables/people/remove", sure="yes")
+    assert "The rows were removed" in gone.text
+
+
+def test_rows_of_both_files_are_removed(custodian, files):
+    drafted(custodian, files)
+    table = custodian.site.workspace.table("households")
+    custodian.post(f"{AT}/remove", sure="yes")
+    assert [file.name for file in table.folder.iterdir()] == ["table.json"]
+
+
+@pytest.mark.parametrize(
+    ("names", "fields", "said"),
+    [
+        (("a", "b"), {"split": "household_id"}, "is for one file that holds both levels"),
+        (("a",), {"split": "house"}, "'house' is not a column of the table"),
+        (("a", "a"), {}, "has exactly one of 'a_2': join them"),
+    ],
+)
+def test_files_that_are_not_two_levels(custodian, files, names, fields, said):
+    data = {"a": files[0], "b": files[1]}
+    response = sent(custodian, *((f"{n}.csv", data[n]) for n in names), **fields)
+    assert response.status_code == 422
+    assert said in custodian.told(response).replace("&#39;", "'")
+    assert custodian.site.workspace.tables() == []
+
+
+def test_a_schema_of_one_table_is_not_one_of_two_files(custodian, files):
+    drafted(custodian, files)
+    wrong = custodian.post(f"{AT}/schema/text", text=SCHEMA.dumps())
+    assert "has two files" in custodian.told(wrong)
