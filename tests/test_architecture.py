@@ -247,7 +247,7 @@ def test_the_search_for_names_can_fail():
 
 def test_the_order_is_the_documented_one():
     text = (SRC.parent.parent / "docs" / "design.md").read_text(encoding="utf-8")
-    table = text.split("## The rooms")[1].split("\n## ")[0]
+    table = text.split("## The modules")[1].split("\n## ")[0]
     rooms = [line.split("`")[1].strip("/") for line in table.splitlines() if line.startswith("| `")]
     named = [room.removesuffix(".py") for room in rooms]
     assert named == [room for room in ORDER if room in named]
