@@ -352,7 +352,7 @@ def test_every_page_on_a_desk_in_the_dark(browser, tmp_path, bundle):
 
 
 def test_two_tables_on_a_phone(phone, tmp_path):
-    made = homes.households(150, 3)
+    made = homes.households(400, 3)
     for name, table in (("households", made.households), ("persons", made.persons)):
         (tmp_path / f"{name}.csv").write_bytes(csv_bytes(table))
     server = Server(tmp_path / "desk").start()
