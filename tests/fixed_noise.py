@@ -1,8 +1,9 @@
 """The noise of a test is fixed by its name, so that a test fails for a reason and not by chance.
 
 The law of the real source is tested where it is the subject (`real_noise`); there the thresholds carry
-their arithmetic. Everywhere else `OpenDPNoise` draws from a seeded source, and keys that nobody gave
-are drawn from the same. Tests in processes of their own draw real noise, and assert nothing about it.
+their arithmetic. Everywhere else `OpenDPNoise` draws from a seeded source, and Poisson samples and keys
+that nobody gave come from another. Tests in processes of their own draw real noise, and assert nothing
+about it.
 """
 
 import random
@@ -11,12 +12,14 @@ from collections.abc import Callable
 from typing import Any
 from zlib import crc32
 
+from understudy.privacy import noise as noise_module
 from understudy.privacy.noise import OpenDPNoise
 from understudy.testing import SeededNoise
 
 _METHODS = ("laplace", "gaussian", "top_k", "picks", "below", "to_be_rounded")
 _REAL: dict[str, Callable[..., Any]] = {name: getattr(OpenDPNoise, name) for name in _METHODS}
 _real_bits = secrets.randbits
+_real_bytes = noise_module._random
 _seeded: SeededNoise | None = None
 _keys: random.Random | None = None
 
@@ -39,6 +42,7 @@ def install() -> None:
     for name in _METHODS:
         setattr(OpenDPNoise, name, _either(name))
     secrets.randbits = lambda k: _real_bits(k) if _keys is None else _keys.getrandbits(k)
+    noise_module._random = lambda n: _real_bytes(n) if _keys is None else _keys.randbytes(n)
 
 
 def _sources(seed: int) -> tuple[SeededNoise, random.Random]:

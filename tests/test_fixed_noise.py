@@ -8,7 +8,7 @@ import pytest
 import understudy as us
 from tests import fixed_noise
 from understudy import demo
-from understudy.privacy.noise import OpenDPNoise
+from understudy.privacy.noise import OpenDPNoise, poisson
 from understudy.schema import Schema
 
 
@@ -18,7 +18,7 @@ def drawn():
         noise.laplace(zeros, 50.0).tolist(), noise.gaussian(zeros, 50.0).tolist(),
         noise.to_be_rounded(zeros, 50.0).tolist(), noise.top_k(zeros, 50.0, 20),
         noise.picks(zeros, 50.0, 20),
-        noise.below(10**30), secrets.randbits(100),
+        noise.below(10**30), secrets.randbits(100), poisson(noise, 500, 0.5).tolist(),
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.thorough import examples
 from understudy.errors import SchemaError
 from understudy.schema import Category, Centres, Geography, Number, Polygons, Raster, Schema
 
@@ -108,7 +109,7 @@ def test_a_pair_of_bins_goes_to_the_nearest_one_with_a_place(mask):
         assert math.hypot((a - at_y) * tall, (b - at_x) * wide) <= min(far) + 1e-9
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15, 30))
 @given(
     st.lists(
         st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=3, max_size=9, unique=True

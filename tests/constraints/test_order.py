@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.thorough import examples
 from understudy.columns import Integer
 from understudy.columns.binned import keys
 from understudy.constraints.order import Bound, Edge, closed, ordered
@@ -124,7 +125,7 @@ def test_rows_that_keep_it_are_as_without_rules():
     assert same == kept
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(15, 60), deadline=None)
 @given(
     limits=st.lists(
         st.tuples(st.sampled_from("abcd"), st.sampled_from("abcd"), st.integers(-3, 3)),

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.thorough import examples
 from tests.tools.residents import CHILDREN, COLUMNS, MAPPING, PLACES
 from understudy.columns import Category, Integer
 from understudy.constraints.rule import Rule
@@ -99,7 +100,7 @@ def test_mending_is_the_least_change_of_all():
         assert (mended[:, at] != codes[:, at]).sum() == least
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(15, 30), deadline=None)
 @given(
     rules=st.lists(
         st.tuples(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from tests.cli.cli_cases import run
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -33,12 +33,6 @@ def patients(tmp_path, monkeypatch):
     return tmp_path
 
 
-def understudy(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "understudy", *words], capture_output=True, text=True, check=False
-    )
-
-
 def test_the_commands_of_the_readme(patients):
     (shell,) = [b for b in blocks(ROOT / "README.md", "") if "schema draft" in b]
     commands = [shlex.split(line, comments=True) for line in shell.splitlines() if line.strip()]
@@ -49,15 +43,15 @@ def test_the_commands_of_the_readme(patients):
         words = ["2000" if word == "1000000" else word for word in words]
         if words[:2] == ["schema", "review"]:  # nobody is there to be asked
             words = ["schema", "confirm", words[2], "--all"]
-        done = understudy(*words)
-        assert done.returncode == 0, (words, done.stderr)
+        done = run(*words)
+        assert done.code == 0, (words, done.err)
     assert (patients / "patients.release" / "release.json").is_file()
     assert (patients / "more.parquet").is_file()
 
 
 def test_the_python_of_the_readme(patients):
-    assert understudy("schema", "draft", "patients.csv").returncode == 0
-    assert understudy("schema", "confirm", "patients.schema.toml", "--all").returncode == 0
+    assert run("schema", "draft", "patients.csv").code == 0
+    assert run("schema", "confirm", "patients.schema.toml", "--all").code == 0
     (code,) = blocks(ROOT / "README.md", "python")
     exec(compile(code, "README.md", "exec"), {})  # the page's own code
     assert (patients / "patients.release" / "release.json").is_file()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.thorough import examples
 
 from understudy.models.graphs import (
     classes,
@@ -37,7 +38,7 @@ def some_graph(sizes, density, key):
     return low[kept], high[kept]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(15, 40), deadline=None)
 @given(
     st.lists(st.integers(1, 9), min_size=1, max_size=4).filter(lambda sizes: sum(sizes) > 1),
     st.floats(0, 1),
@@ -61,7 +62,7 @@ def test_degrees_and_blocks_are_kept_where_there_is_room():
     assert {*zip(*one, strict=True)} != {*zip(*two, strict=True)}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(15, 40), deadline=None)
 @given(
     st.lists(st.integers(1, 9), min_size=1, max_size=4).filter(lambda sizes: sum(sizes) > 1),
     st.integers(1, 60),
@@ -126,7 +127,7 @@ def test_named_degrees_say_who_has_which():
     assert found[4] == found[3:].max() > found[3]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(15, 60), deadline=None)
 @given(st.lists(st.integers(0, 50), min_size=2, max_size=40))
 def test_classes_are_cut_by_degree_alone(degrees):
     labels = classes(np.array(degrees))
@@ -139,7 +140,7 @@ def test_classes_are_cut_by_degree_alone(degrees):
         assert ends.max() < sum(degrees) / 2
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(15, 30), deadline=None)
 @given(
     st.lists(st.integers(1, 9), min_size=1, max_size=3).filter(lambda sizes: sum(sizes) > 3),
     st.floats(0.05, 0.9),
@@ -176,7 +177,7 @@ def test_swaps_lead_to_the_wanted_mixture_as_far_as_the_noise_lets_it_be_believe
     assert left(1e3) > 6
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(15, 30), deadline=None)
 @given(
     st.lists(st.integers(1, 9), min_size=1, max_size=3).filter(lambda sizes: sum(sizes) > 3),
     st.floats(0.05, 0.9),

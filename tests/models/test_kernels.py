@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.special import wrightomega
+from tests.thorough import examples
 
 from understudy.models import _kernels as kernels
 
@@ -51,7 +52,7 @@ def solved(y, base, ratio, total):
 
 
 @pytest.mark.parametrize("off", [0.0, -1.0, -1e6, 1e3])
-@pytest.mark.parametrize("key", range(60))
+@pytest.mark.parametrize("key", range(examples(15, 60)))
 def test_solve_finds_the_root_that_has_the_sum(key, off):
     """m + e·ln(m/b) = y + ν on every cell, Σm = n, whatever the scales."""
     y, base, ratio, total = wild(key, off)

@@ -139,14 +139,14 @@ def test_the_error_is_below_that_of_the_simplex(name, sigma):
 
 @pytest.mark.parametrize("sigma", [0.5, 10, 1_000])
 @pytest.mark.parametrize("rows", [1, 300, ROWS])
-@pytest.mark.parametrize("size", [1, 2, 20, 21, 100])
 @pytest.mark.parametrize("name", COLUMNS)
-def test_counts_above_zero_that_sum_to_the_rows(name, size, rows, sigma):
-    truth = COLUMNS[name](0)[:size]
-    found = one_way(noisy_column(truth * rows / ROWS, sigma, 3), sigma, rows)
-    assert found.shape == (size,)
-    assert (found > 0).all()
-    assert found.sum() == pytest.approx(rows, rel=1e-9)
+def test_counts_above_zero_that_sum_to_the_rows(name, rows, sigma):
+    for size in (1, 2, 20, 21, 100):
+        truth = COLUMNS[name](0)[:size]
+        found = one_way(noisy_column(truth * rows / ROWS, sigma, 3), sigma, rows)
+        assert found.shape == (size,)
+        assert (found > 0).all()
+        assert found.sum() == pytest.approx(rows, rel=1e-9)
 
 
 @pytest.mark.parametrize("value", [-1_000, 0, 10**9])

@@ -46,12 +46,17 @@ def test_codes_follow_the_heads(made):
 def test_hard_rows_are_the_codes_of_the_same_key(made):
     generator, params = made
     z, key = generator.latents(jax.random.key(2), 50), jax.random.key(3)
-    logits = generator.logits(params, z)
-    rows = one_hot(SHAPE, generator.codes(params, z, key))
-    np.testing.assert_array_equal(generator.hard(logits, key), rows)
-    np.testing.assert_allclose(
-        jnp.exp(generator.log_softmax(logits)), generator.softmax(logits), rtol=1e-4, atol=1e-7
-    )
+
+    @jax.jit
+    def every(params):
+        logits = generator.logits(params, z)
+        rows = one_hot(SHAPE, generator.codes(params, z, key))
+        logs = generator.log_softmax(logits)
+        return generator.hard(logits, key), rows, jnp.exp(logs), generator.softmax(logits)
+
+    hard, rows, shares, directly = every(params)
+    np.testing.assert_array_equal(hard, rows)
+    np.testing.assert_allclose(shares, directly, rtol=1e-4, atol=1e-7)
 
 
 @pytest.mark.slow

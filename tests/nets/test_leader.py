@@ -121,6 +121,7 @@ def test_noise_moves_the_network_to_the_values_that_it_likes():
     assert moved[0] < 0.1 < 0.3 < moved[1]
 
 
+@pytest.mark.slow
 def test_one_step_raises_the_likelihood_of_what_the_leader_likes():
     theta = np.zeros(SHAPE)
     theta[1, 2] = 30.0

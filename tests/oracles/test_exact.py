@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.thorough import examples
 from understudy.errors import InputError, WorkError
 from understudy.oracles import Annealed, History, Law, LazyNoise, objective
 from understudy.oracles.exact import Exact
@@ -14,7 +15,7 @@ from .instances import brute_force, histories, random_history
 
 
 @given(st.booleans().flatmap(lambda general: histories(general=general)), st.integers(0, 2**32))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(15, 40), deadline=None)
 def test_cp_sat_is_optimal_and_proves_it(history, seed):
     pytest.importorskip("ortools")
     rng = np.random.default_rng(seed)

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.thorough import examples
 from understudy.errors import InputError
 from understudy.oracles import History
 from understudy.queries.classes import Condition
@@ -18,7 +19,7 @@ NAIVE = {"all": all, "any": any, "odd": lambda truths: sum(truths) % 2 == 1}
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(15, 60), deadline=None)
 def test_every_query_class_is_what_it_says(data):
     shape = data.draw(shapes)
     history, naive, records = History.empty(shape), 0.0, universe(shape)
@@ -43,7 +44,7 @@ def test_at_least_so_many_literals(least):
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(15, 60), deadline=None)
 def test_one_by_one_and_all_at_once_are_the_same(data):
     shape = data.draw(shapes)
     added = data.draw(st.lists(st.tuples(cells(shape), weights, st.booleans()), max_size=8))

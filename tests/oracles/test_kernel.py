@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.thorough import examples
 from understudy.oracles import _kernel, objective
 from understudy.oracles.atoms import Atoms
 
@@ -11,7 +12,7 @@ from .instances import histories
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @given(histories(general=True), st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(15, 60), deadline=None)
 def test_what_the_search_adds_up_on_its_way_is_what_its_records_are_worth(
     temperature, history, seed
 ):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.thorough import examples
 from understudy.errors import InputError
 from understudy.privacy.budget import Budget, decimal, exact, exact_text
 from understudy.privacy.planning import split
@@ -117,7 +118,7 @@ def test_split_by_shares():
     assert all(isinstance(part, Fraction) for part in parts.values())
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(50, 200))
 @given(
     st.fractions(min_value=Fraction(1, 10**12), max_value=1000),
     st.lists(st.floats(min_value=1e-6, max_value=1.0), min_size=1, max_size=12),

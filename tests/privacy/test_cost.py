@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.thorough import examples
 from understudy.errors import InputError, PrivacyError
 from understudy.privacy import accounting
 from understudy.privacy.cost import (
@@ -47,7 +48,7 @@ def test_events_survive_json_exactly(event):
 
 
 @given(st.floats(min_value=1e-6, max_value=1e12), st.integers(1, 10**6), st.integers(1, 500))
-@settings(max_examples=60)
+@settings(max_examples=examples(15, 60))
 def test_any_event_survives_json(scale, step, changes):
     for event in (
         Gaussian(scale, step=step, changes=changes),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.thorough import examples
 from understudy.errors import WorkloadError
 from understudy.queries import evaluate
 from understudy.queries.evaluate import Counter, cells, count, counts
@@ -34,7 +35,7 @@ def encoded(draw):
 
 
 @given(encoded())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(20, 80), deadline=None)
 def test_equals_brute_force(data):
     codes, shape, cliques = data
     tables = counts(codes, shape, cliques)
@@ -47,7 +48,7 @@ def test_equals_brute_force(data):
 
 
 @given(encoded(), st.integers(1, 9))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(15, 40), deadline=None)
 def test_chunks_and_batches_do_not_matter(data, chunk):
     codes, shape, cliques = data
     with pytest.MonkeyPatch.context() as patch:

@@ -428,7 +428,7 @@ def test_what_nobody_has_edited_is_written_in_its_one_form(path):
     assert path.read_text() == confirmed(schema, "age", "town").dumps()
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15, 30))
 @given(st.lists(columns(), min_size=1, max_size=4, unique_by=lambda column: column.name), st.data())
 def test_any_schema_keeps_its_comments(tmp_path_factory, declared, data):
     path = tmp_path_factory.mktemp("edit") / "s.toml"

@@ -192,7 +192,7 @@ def test_a_header_that_is_none_is_refused_without_quoting_it(content, message, t
 
 
 @given(st.binary(max_size=40) | st.text('ab1,;|\t"\r\n', max_size=30).map(str.encode))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(15, 60), deadline=None)
 def test_any_bytes_have_a_layout_or_are_refused(tmp_path_factory, content):
     with contextlib.suppress(SourceError):  # and nothing else
         found = read_layout(write(tmp_path_factory.mktemp("any"), content))

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.source.engines import ENGINES
+from tests.thorough import examples
 from understudy.errors import InputError, SchemaError
 from understudy.privacy.cost import Charge, Gaussian, Plan
 from understudy.privacy.gate import Gate
@@ -77,7 +78,7 @@ tables = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(15, 25), deadline=None)
 @given(rows=tables, most=st.integers(1, 4), salt=st.sampled_from(["", "spring 2024"]))
 def test_the_choice_is_the_definition(rows, most, salt):
     codes = [

@@ -120,7 +120,7 @@ LARGE = ("10000000", "six million", "ten million", "a long fraction", "a long te
 
 def test_bad_bundles_cost_little(good: Path, tmp_path: Path):
     costly = [bad for bad in corpus(good) if bad.costly and not any(w in bad.name for w in LARGE)]
-    require_cheap(good, random.Random(2).sample(costly, examples(6, 12)), tmp_path)
+    require_cheap(good, random.Random(2).sample(costly, examples(4, 12)), tmp_path)
 
 
 @pytest.mark.slow

@@ -525,6 +525,7 @@ def test_it_imports_nothing_of_understudy():
 def test_a_disagreement_would_be_noticed(plain: Path, tmp_path: Path, monkeypatch):
     """The watch over all tests can fail."""
     monkeypatch.setattr(stranger, "CHECKS", ())
+    monkeypatch.setattr(both, "_agreed", set())
     broken = copy(plain, tmp_path)
     (broken / "schema.toml").write_bytes(b"")
     with pytest.raises(AssertionError, match="the verifiers disagree"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import re
 import signal
 import subprocess
@@ -163,8 +164,9 @@ def bundle(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def hostile(bundle):
-    """Imports that once froze a page or filled its memory, each with what is said of it."""
-    return kinds(bundle)
+    """Imports that once froze a page or filled its memory, each made when somebody asks for it."""
+    made = {name: (functools.cache(make), said) for name, (make, said) in kinds(bundle).items()}
+    return made
 
 
 def put_bundle(page, bundle, name="small", published=True):

@@ -59,22 +59,26 @@ def endless_rows(times=40, of=10**7):
 
 
 def kinds(bundle):
-    """Imports that once froze a page or filled its memory, each with what is said of it."""
+    """Imports that once froze a page or filled its memory: how each is made, and what is said of it."""
 
     def huge(manifest):
         manifest["promise"]["epsilon"] = "1e300000000"
 
-    deep = b'{"a":' * 200_000 + b"1" + b"}" * 200_000
+    def deep():
+        return packed((f"x/{MANIFEST}", b'{"a":' * 200_000 + b"1" + b"}" * 200_000))
+
     model = (bundle / "model.npz").read_bytes()
     return {
-        "rows": (forged(bundle, parquet=endless_rows()), ""),
-        "number": (forged(bundle, huge), "an exact decimal"),
-        "depth": (packed((f"x/{MANIFEST}", deep)), "x.zip"),
-        "bomb": (packed(("x/model.npz", bytes(60_000_000))), "unpacks to more than"),
-        "array": (forged(bundle, npz=endless_array()), ""),
-        "members": (packed(*((f"{n}.txt", b"") for n in range(10_000))), "10,000 files"),
-        "text": (forged(bundle, npz=model + b"x" * 10**6), ""),
-    }
+        "rows": (lambda: forged(bundle, parquet=endless_rows()), ""),
+        "number": (lambda: forged(bundle, huge), "an exact decimal"),
+        "depth": (deep, "x.zip"),
+        "bomb": (lambda: packed(("x/model.npz", bytes(60_000_000))), "unpacks to more than"),
+        "array": (lambda: forged(bundle, npz=endless_array()), ""),
+        "members": (
+            lambda: packed(*((f"{n}.txt", b"") for n in range(10_000))), "10,000 files"
+        ),
+        "text": (lambda: forged(bundle, npz=model + b"x" * 10**6), ""),
+    }  # fmt: skip
 
 
 def burns(path, most, shown):

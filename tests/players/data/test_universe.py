@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.thorough import examples
 from understudy.game import play
 from understudy.game.methods.mwem import MWEMMethod
 from understudy.players.base import MeasuredCell, Problem
@@ -103,7 +104,7 @@ def test_the_average_keeps_the_theorem_without_noise(rounds, order, key):
 def test_the_average_keeps_the_theorem_with_noise():
     """... + (2/(n ε0)) ln(|Q|T/β) with probability 1 − β, for the noise that the plan says."""
     rows, rounds, beta = skewed_rows(2_000), 30, 0.01
-    for key in range(20):
+    for key in range(examples(5, 20)):
         design, model = noiseless(rounds, measure=False, rows=rows, noise=SeededNoise(key))
         (charge,) = MWEMMethod(rounds=rounds, measure=False).charges(design, Fraction(1))
         epsilon0 = float(accounting.pure(charge.event))

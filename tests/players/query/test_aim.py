@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.thorough import slow
 from understudy.errors import BudgetExhausted
 from understudy.game import play
 from understudy.game.methods import Design
@@ -152,7 +153,7 @@ class HalfTheNoise(ChoosingNoise):
 
 @pytest.mark.parametrize(
     ("relation", "rows"),
-    [(Relation.REPLACE, 2), (Relation.ADD_REMOVE, 2), (Relation.ADD_REMOVE, None)],
+    [(Relation.REPLACE, 2), slow((Relation.ADD_REMOVE, 2)), (Relation.ADD_REMOVE, None)],
 )
 def test_choices_keep_what_they_are_charged(relation, rows):
     """Given whatever was measured, all choices together cost what the filter was told."""
@@ -208,6 +209,7 @@ def played(method, rows, shape, rho, noise, cliques=((0, 1, 2),)):
     return model, account
 
 
+@pytest.mark.slow
 def test_a_dependence_among_three_is_found_and_measured():
     rows = parity()
     model, account = played(AIMMethod(iterations=200), rows, (2, 2, 2), Fraction(2), SeededNoise(2))

@@ -46,8 +46,11 @@ def planned(shape, relation=Relation.ADD_REMOVE, rows=30, rho=Fraction(1), order
     return method, design, Plan(method.charges(design, rho))
 
 
-@pytest.mark.parametrize(("relation", "rows"), CASES)
-@pytest.mark.parametrize("shape", some(map(pytest.param, [*TINY, WIDE]), 2), ids=str)
+@pytest.mark.parametrize(
+    ("shape", "relation", "rows"),
+    some((pytest.param(shape, *case.values) for shape in [*TINY, WIDE] for case in CASES), 4),
+    ids=str,
+)
 def test_the_query_player_conforms(shape, relation, rows):
     for rho, order in ((Fraction(1, 100), 2), (Fraction(4), 3)):
         method, design, plan = planned(shape, relation, rows, rho, order)

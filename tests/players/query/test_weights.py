@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.thorough import some
 from understudy.game.methods.dualquery import DualQueryMethod
 from understudy.players.base import DataPlayer, Kind, Problem
 from understudy.players.data.response import BestResponse, Responses, uniform_queries
@@ -83,8 +84,16 @@ class Fixed(DataPlayer):
         return Responses(problem.shape, self._records).model
 
 
-@pytest.mark.parametrize("rows", [((0, 0), (0, 0)), ((0, 1), (1, 0)), ((1, 1), (1, 0))])
-@pytest.mark.parametrize("rho", [Fraction(1, 50), Fraction(2)])
+@pytest.mark.parametrize(
+    ("rho", "rows"),
+    some(
+        itertools.product(
+            (Fraction(1, 50), Fraction(2)),
+            (((0, 0), (0, 0)), ((0, 1), (1, 0)), ((1, 1), (1, 0))),
+        ),
+        4,
+    ),
+)
 def test_draws_have_the_weights_of_brute_force(rows, rho):
     """Q^3(q) ∝ exp(η Σ_{i<3} (q(D) − q(x^i))) with η = n/B, through loop, gate and buckets."""
     records, n = [(0, 1), (1, 1), (0, 0)], len(rows)
@@ -126,8 +135,11 @@ def drawn_as(query):
     return query.cell.marginal, query.cell.index, query.cell.sign
 
 
-@pytest.mark.parametrize("relation", list(Relation), ids=str)
-@pytest.mark.parametrize("rho", [Fraction(1, 20), Fraction(2)], ids=str)
+@pytest.mark.parametrize(
+    ("rho", "relation"),
+    some(itertools.product((Fraction(1, 20), Fraction(2)), Relation), 3),
+    ids=str,
+)
 def test_two_rounds_keep_their_charge(relation, rho):
     query, data, plan = game(rho=rho)
     claims = {

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.thorough import examples
 from tools import verify_release as stranger
 from understudy.errors import BudgetExhausted, PrivacyError
 from understudy.privacy import accounting, planning
@@ -94,7 +95,7 @@ shapes = st.lists(st.integers(1, 7), min_size=2, max_size=4)
     scale=st.sampled_from([0.01, 1.0, 100.0]),
     key=st.integers(0, 2**20),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(15, 60), deadline=None)
 def test_sums_are_those_of_a_loop_over_rows(sizes, rows, groups, scale, key):
     rng = np.random.default_rng(key)
     layers = list(pairwise(sizes))
@@ -202,7 +203,7 @@ def test_the_norm_of_a_row_does_not_depend_on_its_company(width):
 
 
 @given(key=st.integers(0, 2**20), groups=st.integers(1, 3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(15, 40), deadline=None)
 def test_a_row_moves_all_groups_together_by_one_unit_at_most_in_any_company(key, groups):
     """Sums are whole numbers and do not depend on order or on chunks: the sensitivity is exact."""
     rng = np.random.default_rng(key)
@@ -269,7 +270,7 @@ def test_what_was_checked_of_groups_is_what_rows_are_clipped_to():
 
 
 @given(groups=st.integers(1, 2**40))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(75, 300), deadline=None)
 def test_all_watched_bits_together_move_by_one_unit_at_most(groups):
     assert math.isqrt(UNIT**2 // groups) ** 2 * groups <= UNIT**2
 

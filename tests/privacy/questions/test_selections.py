@@ -84,7 +84,7 @@ def exact_values(ask, rows, event, relation, public):
 # -- sensitivity, exhaustively ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("relation", "public"), some(CASES, 2))
+@pytest.mark.parametrize(("relation", "public"), some(CASES, 3))
 def test_the_worst_query_error_moves_by_at_most_the_lattice(relation, public):
     """All neighbours, all sets of two synthetic rows: at most L, and L is reached."""
     event, most = Laplace(100.0, l1=16), 0
