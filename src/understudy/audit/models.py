@@ -23,16 +23,6 @@ from understudy.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "Examples",
-    "Layout",
-    "Learner",
-    "Logistic",
-    "Own",
-    "Trained",
-    "corners",
-]
-
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 Bools = NDArray[np.bool_]

@@ -17,16 +17,6 @@ from scipy import stats
 
 from understudy.errors import InputError
 
-__all__ = [
-    "Interval",
-    "Roc",
-    "best_threshold",
-    "mean_interval",
-    "rank_rule",
-    "roc",
-    "threshold_rule",
-]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from understudy.draft.review import Choice, Decision
     from understudy.schema import Schema
 
-__all__ = ["count", "open_decisions", "review", "statements"]
-
 _LETTERS = {"public": "a", "replace": "c", "private": "p", "drop": "d"}
 _WORDS = {
     "replace": "Change it",
@@ -122,7 +120,8 @@ def count(found: Sequence[Decision]) -> str:
 
 def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
     """All answers of a command, or none."""
-    from understudy.draft.review import Choice, answered, decision_named, decisions
+    from understudy.draft.answers import Choice, answered
+    from understudy.draft.review import decision_named, decisions
     from understudy.schema import Schema
 
     schema = Schema.load(path)
@@ -275,7 +274,7 @@ def _some_of(decision: Decision, choice: Choice) -> Decision:
 
 
 def _settled(schema: Schema, decision: Decision, choice: Choice) -> Schema:
-    from understudy.draft.review import Choice, answered
+    from understudy.draft.answers import Choice, answered
 
     if choice is not Choice.REPLACE:
         return answered(schema, decision, choice)

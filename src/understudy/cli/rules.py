@@ -12,8 +12,6 @@ from understudy.errors import InputError
 if TYPE_CHECKING:
     from understudy.constraints import Rule
 
-__all__ = ["rules"]
-
 _SHOWN = 6
 
 

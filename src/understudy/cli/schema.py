@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from understudy.schema import Schema
     from understudy.source import Source
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="Draft, confirm, import and check the public facts about a table.",
     no_args_is_help=True,

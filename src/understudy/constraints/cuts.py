@@ -7,8 +7,6 @@ from typing import Any
 
 from understudy.constraints.tokens import NAMES, tokens
 
-__all__ = ["compared"]
-
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _VALUES = ("number", "string")
 

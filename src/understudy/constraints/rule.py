@@ -14,8 +14,6 @@ from understudy.columns.numeric import exact_number
 from understudy.constraints.tokens import JOINTS, KEYWORDS, NAMES, Token, tokens
 from understudy.errors import SchemaError, WorkloadError
 
-__all__ = ["Comparison", "Condition", "Dependency", "Form", "Formula", "Rule"]
-
 _KEYS = ("says", "mapping", "cuts", "values", "default", "derived", "read_from_rows")
 _ORDERS = ("<", "<=", ">", ">=")
 

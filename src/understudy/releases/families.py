@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from understudy.estimates import Known
 
-__all__ = ["FamilyRelease", "MadeFamilies", "made_families", "read_families"]
-
 
 @dataclass(frozen=True, eq=False)
 class MadeFamilies:

@@ -48,8 +48,6 @@ from understudy.schema.family import FamilySchema
 from understudy.units import group
 from understudy.wording import points
 
-__all__ = ["Blueprint", "Prepared", "design_of", "epsilon_for", "prepare"]
-
 LEAST, MOST = 0.001, 20.0
 """Below, everything is noise; above, ε is no promise any more."""
 OF = {"worst": "worst cell", "mean": "mean total variation"}

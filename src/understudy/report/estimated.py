@@ -15,8 +15,6 @@ from understudy.estimates.inner import inner
 from understudy.releases import Release
 from understudy.schema import Boolean, Category
 
-__all__ = ["dependent", "estimates", "headlines"]
-
 MOST = 12
 
 

@@ -39,8 +39,6 @@ from understudy.files import write
 from understudy.schema import toml
 from understudy.units import EQUAL, OPEN, ROW, Unit
 
-__all__ = ["Schema", "nulls_by_column"]
-
 _LISTED = 60
 
 

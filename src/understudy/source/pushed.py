@@ -51,30 +51,6 @@ from understudy.source.base import (
 )
 from understudy.units import Unit
 
-__all__ = [
-    "JOINT_CELLS",
-    "Counted",
-    "Counting",
-    "Engine",
-    "EngineCost",
-    "HeldCounts",
-    "Operations",
-    "PushedCounts",
-    "PushedSource",
-    "Related",
-    "cells_per_pass",
-    "columns_of",
-    "encoded",
-    "engine_costs",
-    "held",
-    "in_one_pass",
-    "packed",
-    "places",
-    "quietly",
-    "told",
-    "unions",
-]
-
 Counted = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Packed cells that occur, in any order, and the number of rows in each."""
 

@@ -34,8 +34,6 @@ from understudy.source.pushed import (
 )
 from understudy.units import Unit
 
-__all__ = ["SparkSource", "is_master", "session", "spark_table"]
-
 _EXTRA = "pip install 'understudy[spark]', and a Java runtime"
 _MASTERS = ("local[", "local-cluster[", "spark://", "k8s://")
 _CASTS = {

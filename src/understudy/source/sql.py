@@ -38,8 +38,6 @@ from understudy.source.pushed import (
 )
 from understudy.units import Unit
 
-__all__ = ["SQLSource", "connect"]
-
 _EXTRA = "pip install 'understudy[sql]'"
 _ENGINES = {"postgres": "PostgreSQL", "postgresql": "PostgreSQL", "duckdb": "DuckDB"}
 _PART = re.compile(r'(?:"((?:[^"]|"")*)"|([^".]+))(?:\.|$)')
