@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _MOST_VALUES = 50
 

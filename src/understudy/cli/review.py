@@ -135,7 +135,7 @@ def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
                 text = answer[len(key) + 1 :]
             decision = decision_named(schema, key)
             before, schema = schema, answered(schema, decision, choice, text)
-            shell.say((f"{choice}: ", "bold"), _names(decision.columns))
+            shell.say((f"{choice}: ", "bold"), words.some(decision.columns))
             _lost(before, schema, decision)
     schema.save(path)
 
@@ -146,11 +146,6 @@ def _lost(before: Schema, after: Schema, decision: Decision) -> None:
     for rule in before.rules if decision.topic != "rules" else ():
         if rule.says not in kept:
             shell.say(f"  dropped with it, as it needs what was declared: {rule.says}")
-
-
-def _names(columns: Sequence[str]) -> str:
-    shown = ", ".join(columns[:4])
-    return shown if len(columns) <= 4 else f"{shown} and {len(columns) - 4} more"
 
 
 def _list(path: Path, found: Sequence[Decision]) -> None:

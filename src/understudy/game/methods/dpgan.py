@@ -36,7 +36,6 @@ _MOST_BITS = 15
 _ROWS = 20_000
 _WATCH = 0.05
 """Of a step's cost, what watching thresholds may take at most."""
-_MOST_MULTIPLIER = 2.0**20
 _WORDS = 2**32
 
 
