@@ -24,6 +24,7 @@ from functools import cached_property
 from typing import Any
 
 from understudy._version import __version__
+from understudy.columns.base import some
 from understudy.columns.estimate import usual_cells
 from understudy.errors import InputError
 from understudy.game.forecast import Errors
@@ -492,5 +493,4 @@ def _rows_public(
 
 def _named(schema: Schema) -> str:
     """The columns whose domain is open."""
-    names = [repr(column.name) for column in schema.undeclared]
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return some([repr(column.name) for column in schema.undeclared], 5)

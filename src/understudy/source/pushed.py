@@ -119,6 +119,17 @@ class Engine(Counting, Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Asked:
+    """The values of a column at a level; `nulls`, and for a unit `no_units`, are none."""
+
+    column: str
+    level: Level
+    nulls: Sequence[str]
+    unit: Unit | None
+    no_units: Sequence[str]
+
+
 class PushedSource(Table):
     """A table of an engine that counts where the rows are; they are never fetched for a release."""
 
@@ -199,18 +210,12 @@ class PushedSource(Table):
             self._check_named("unit", schema.unit.column)
         told = with_nulls(schema, self.null_values).null_values
         (own,) = (each.null_values for each in schema.columns if each.name == column)
-        return lambda level: held(self._holders(column, level, (*told, *own), schema.unit, told))
+        nulls, unit = (*told, *own), schema.unit
+        return lambda level: held(self._holders(Asked(column, level, nulls, unit, told)))
 
     @abstractmethod
-    def _holders(
-        self,
-        column: str,
-        level: Level,
-        nulls: Sequence[str],
-        unit: Unit | None,
-        no_units: Sequence[str],
-    ) -> pa.Table:
-        """The values of a column at a level, and how many hold each; `nulls` and `no_units` are none.
+    def _holders(self, asked: Asked) -> pa.Table:
+        """The values of a column, and how many hold each.
 
         Of a unit's values the first k in the order of md5("{salt}|{value}|{unit}") count.
         """
