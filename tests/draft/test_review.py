@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tests.schema_strategies import columns
 from understudy.constraints import Rule
 from understudy.draft import RowsPerUnit, confirm
-from understudy.draft.answers import Choice, answered
-from understudy.draft.review import decision_named, decisions
+from understudy.draft.review import Choice, answered, decision_named, decisions
 from understudy.errors import SchemaError
 from understudy.schema import (
     Boolean,

@@ -25,6 +25,7 @@ from understudy.draft.alike import (
     values_of,
 )
 from understudy.draft.answers import FORM, Choice, Decision, Topic, possible
+from understudy.draft.answers import answered as answered  # for docs/review.md and its readers
 from understudy.draft.names import Name
 from understudy.draft.people import RowsPerUnit
 from understudy.draft.typed import shown
