@@ -26,13 +26,7 @@ from bench.published.keeping import keep
 from bench.published.mia_rows import PANELS, SOLVERS, Panel, Sample
 from understudy._version import __version__
 from understudy.audit import ceiling, scores
-from understudy.audit.roc import (
-    Interval,
-    best_threshold,
-    mean_interval,
-    rank_rule,
-    threshold_rule,
-)
+from understudy.audit.roc import Interval, mean_interval, rank_rule, roc
 from understudy.errors import InputError
 from understudy.learn.plans import Facts, rule_for
 from understudy.privacy.budget import Budget
@@ -220,6 +214,22 @@ def _calibrated(found: Floats, members: Bools, rule: Callable[[Floats, Bools], f
     first = np.arange(len(found)) % 2 == 0
     threshold = rule(found[first], members[first])
     return threshold_rule(found[~first], members[~first], threshold)
+
+
+def threshold_rule(scores: Floats, members: Bools, threshold: float) -> float:
+    """The accuracy of declaring a member whoever scores at least the threshold."""
+    return float(((scores >= threshold) == members).mean())
+
+
+def best_threshold(scores: Floats, members: Bools) -> float:
+    """The τ with the largest TPR − FPR on calibration rows; never on the rows to be judged.
+
+    A τ between the true means of members and others would use the answer.
+    """
+    curve = roc(scores, members)
+    levels = np.unique(scores)[::-1]
+    best = int(np.argmax(curve.tpr - curve.fpr))
+    return float("inf") if best == 0 else float(levels[best - 1])
 
 
 def _midpoint(found: Floats, members: Bools) -> float:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from understudy.audit.roc import best_threshold, mean_interval, rank_rule, roc, threshold_rule
+from understudy.audit.roc import mean_interval, rank_rule, roc
 
 
 def test_the_curve_by_hand_with_ties():
@@ -40,12 +40,3 @@ def test_ties_fall_by_lot_and_not_by_order():
     members = np.arange(200) < 100
     right = [rank_rule(np.zeros(200), members, rng) for _ in range(200)]
     assert mean_interval(right, 0.9999).low < 0.5 < mean_interval(right, 0.9999).high
-
-
-def test_a_threshold_comes_from_other_rows_and_is_the_best_there():
-    calibration, members = np.array([0.1, 0.4, 0.6, 0.9]), np.array([False, False, True, True])
-    threshold = best_threshold(calibration, members)
-    assert threshold == 0.6
-    judged = np.array([0.5, 0.7]), np.array([False, True])
-    assert threshold_rule(*judged, threshold) == 1
-    assert threshold_rule(*judged, 0.5) == 0.5

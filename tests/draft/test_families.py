@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from bench.households import households
 
 import understudy as us
 from understudy.columns.unmodelled import UndeclaredShape
 from understudy.draft import children_per_parent, confirm, draft_families, draft_split
+from understudy.draft.answers import Choice, answered
 from understudy.draft.families import _bounded
-from understudy.draft.review import Choice, answered, decision_named, decisions
+from understudy.draft.review import decision_named, decisions
 from understudy.errors import InputError, SchemaError, UnconfirmedError
 from understudy.schema import Category, Identifier, Integer, Schema
 from understudy.schema.family import FamilySchema
-from understudy.testing.households import households
 
 NUMBER = 1_500
 

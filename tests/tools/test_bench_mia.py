@@ -11,7 +11,6 @@ from bench.commands import mia as command
 from bench.published import mia, mia_rows, mia_table
 
 from understudy.audit import ceiling
-from understudy.audit.roc import threshold_rule
 
 PANELS = {panel.name: panel for panel in mia_rows.PANELS}
 
@@ -62,7 +61,7 @@ def test_thresholds_come_from_rows_that_they_do_not_judge():
     assert mia._calibrated(found, members, mia._midpoint) == 0.5
     found[1] = 9.0  # a member that is judged
     assert mia._calibrated(found, members, mia._midpoint) == 0.5 + 1 / 40
-    everyone = threshold_rule(found, members, found.min())  # the thesis's τ = max H
+    everyone = mia.threshold_rule(found, members, found.min())  # the thesis's τ = max H
     assert everyone == 0.5
     assert mia._midpoint(np.array([1.0, 3.0, 5.0]), np.array([True, False, False])) == 2.5
 
@@ -140,3 +139,12 @@ def test_an_attack_above_the_ceiling_fails_the_build(tmp_path: Path):
     with pytest.raises(typer.Exit) as stopped:
         command._judge(results(tmp_path, runs(1.0, high + 0.001)))
     assert stopped.value.exit_code == 1
+
+
+def test_a_threshold_comes_from_other_rows_and_is_the_best_there():
+    calibration, members = np.array([0.1, 0.4, 0.6, 0.9]), np.array([False, False, True, True])
+    threshold = mia.best_threshold(calibration, members)
+    assert threshold == 0.6
+    judged = np.array([0.5, 0.7]), np.array([False, True])
+    assert mia.threshold_rule(*judged, threshold) == 1
+    assert mia.threshold_rule(*judged, 0.5) == 0.5

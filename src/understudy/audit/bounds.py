@@ -22,18 +22,6 @@ from scipy import special
 
 from understudy.errors import InputError
 
-__all__ = [
-    "check_risk",
-    "credible_lower_bound",
-    "gaussian_lower_bound",
-    "largest_many_runs_bound",
-    "largest_one_run_bound",
-    "many_runs_lower_bound",
-    "one_run_lower_bound",
-    "rate_above",
-    "rate_below",
-]
-
 _MOST = 700.0  # e^ε must stay a float
 _QUADRATURE = 1000
 

@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from understudy.errors import InputError
 
-__all__ = ["accuracy", "advantage", "posterior", "tpr"]
-
 
 def accuracy(epsilon: float, delta: float) -> float:
     """The largest accuracy: (e^ε + δ)/(1 + e^ε)."""

@@ -12,8 +12,6 @@ from understudy.audit import ceiling
 from understudy.audit.judge import LEVELS, LIMITS, Attack, Audit
 from understudy.figures import COLOURS, FAINT, INK, STYLE, plain, save
 
-__all__ = ["draw"]
-
 _REFUTED, _SHOWN = "#D55E00", "#0072B2"
 
 

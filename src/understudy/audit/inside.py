@@ -28,8 +28,6 @@ from understudy.errors import InputError
 if TYPE_CHECKING:
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-__all__ = ["has_inside", "white_box"]
-
 Floats = NDArray[np.float64]
 Curve = Callable[[Floats], Floats]
 

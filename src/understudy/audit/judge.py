@@ -30,24 +30,6 @@ from understudy.audit.roc import Interval, Roc, mean_interval, rank_rule, roc
 from understudy.audit.runs import Progress, Runs, Task, collect
 from understudy.errors import InputError, require_extra
 
-__all__ = [
-    "LEVELS",
-    "LIMITS",
-    "Attack",
-    "Audit",
-    "Claim",
-    "Design",
-    "Parts",
-    "Verdict",
-    "audit",
-    "judged",
-    "largest_bound",
-    "measure",
-    "oriented",
-    "require_power",
-    "verdict",
-]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 

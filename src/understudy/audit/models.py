@@ -23,19 +23,8 @@ from understudy.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "Examples",
-    "Layout",
-    "Learner",
-    "Logistic",
-    "Own",
-    "Trained",
-    "corners",
-]
-
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _MOST_VALUES = 50
 

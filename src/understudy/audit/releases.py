@@ -31,18 +31,6 @@ from understudy.releases.certificate import WORST
 from understudy.releases.run import release
 from understudy.schema import Schema
 
-__all__ = [
-    "Pipeline",
-    "Planted",
-    "Releasing",
-    "Seen",
-    "encoded",
-    "outliers",
-    "plant",
-    "plant_like",
-    "releasing_like",
-]
-
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

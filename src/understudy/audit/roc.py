@@ -1,8 +1,7 @@
 """How well scores tell members from others: the ROC curve, and rules from scores to guesses.
 
 The rank rule knows how many members there are and declares the N best scores of 2N rows members; then
-TN = TP and the accuracy is TP/N. The threshold rule knows nothing about the rows that it judges: its τ
-comes from other runs. A τ between the true means of members and others would use the answer.
+TN = TP and the accuracy is TP/N.
 """
 
 from __future__ import annotations
@@ -16,16 +15,6 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from understudy.errors import InputError
-
-__all__ = [
-    "Interval",
-    "Roc",
-    "best_threshold",
-    "mean_interval",
-    "rank_rule",
-    "roc",
-    "threshold_rule",
-]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -107,16 +96,3 @@ def rank_rule(scores: Floats, members: Bools, rng: np.random.Generator) -> float
     called = np.zeros(len(scores), dtype=bool)
     called[order[: int(members.sum())]] = True
     return float((called == members).mean())
-
-
-def threshold_rule(scores: Floats, members: Bools, threshold: float) -> float:
-    """The accuracy of declaring a member whoever scores at least the threshold."""
-    return float(((scores >= threshold) == members).mean())
-
-
-def best_threshold(scores: Floats, members: Bools) -> float:
-    """The τ with the largest TPR − FPR on calibration rows; never on the rows to be judged."""
-    curve = roc(scores, members)
-    levels = np.unique(scores)[::-1]
-    best = int(np.argmax(curve.tpr - curve.fpr))
-    return float("inf") if best == 0 else float(levels[best - 1])

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from understudy.errors import InputError
 from understudy.players.base import Model
 
-__all__ = ["density", "distance", "likelihood"]
-
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

@@ -25,8 +25,6 @@ from numpy.typing import NDArray
 from understudy import files
 from understudy.errors import InputError
 
-__all__ = ["Runs", "Task", "collect", "fingerprint"]
-
 Arrays = Mapping[str, NDArray[Any]]
 Progress = Callable[[int, int], None]
 

@@ -18,17 +18,6 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "SCORES",
-    "black_box",
-    "confidence",
-    "correctness",
-    "entropy",
-    "logit",
-    "loss",
-    "squared_loss",
-]
-
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 _TINY = np.finfo(np.float64).tiny

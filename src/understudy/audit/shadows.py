@@ -15,8 +15,6 @@ from scipy import special
 
 from understudy.errors import InputError
 
-__all__ = ["fit_discriminant", "lira_offline", "lira_online", "train_network"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 

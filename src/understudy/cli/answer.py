@@ -6,11 +6,10 @@ from typing import Annotated
 
 from rich.text import Text
 
+from understudy import wording
 from understudy.cli import options, shell, words
 from understudy.cli.commands import command
 from understudy.cli.options import argument
-
-__all__ = ["answer"]
 
 _WIDE = 0.2
 
@@ -58,9 +57,9 @@ def answer(
     if answer.low is not None and answer.high is not None:
         wide = answer.high - answer.low > _WIDE
         interval = Text(
-            f"{words.between(answer.low, answer.high)}, certified with "
+            f"{wording.between(answer.low, answer.high)}, certified with "
             f"{100 * answer.confidence:g} % confidence"
-            f"{words.nothing(answer.high - answer.low)}",
+            f"{wording.nothing(answer.high - answer.low)}",
             style="green",
         )
     count = round(answer.estimate * release.number)

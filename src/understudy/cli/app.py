@@ -14,8 +14,6 @@ from typer.core import TyperGroup
 from understudy._version import __version__
 from understudy.cli import shell
 
-__all__ = ["app", "main"]
-
 HELP = """Make a synthetic version of a sensitive table: private, certified and verifiable.
 
 \b

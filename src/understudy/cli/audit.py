@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from understudy.audit.judge import Audit, Claim, Design
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="Attack a model or a release. An audit can refute a claimed ε, never prove one.",
     no_args_is_help=True,

@@ -8,8 +8,6 @@ import shutil
 import sys
 from pathlib import Path
 
-__all__ = ["command", "in_prose", "program"]
-
 _NAMED = re.compile(r"`understudy (?=[a-z])")
 _SPECIAL_IN_DOUBLE_QUOTES = frozenset('"$`\\!')
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from rich.panel import Panel
 from rich.text import Text
 
-from understudy import files
+from understudy import files, wording
 from understudy.cli import options, shell, words
 from understudy.cli.options import argument, option
 from understudy.cli.progress import Stages
@@ -18,8 +18,6 @@ from understudy.errors import InputError
 if TYPE_CHECKING:
     from understudy.report.compare import Comparison
     from understudy.units import Unit
-
-__all__ = ["compare"]
 
 _SHOWN = 5
 _SUFFIXES = (".json", ".html")
@@ -112,12 +110,13 @@ def _show(comparison: Comparison, folder: Path, unit: Unit | None) -> None:
             *words.scope(unit),
             (
                 "worst error",
-                f"{words.points(comparison.worst)}, certified {words.bound(comparison.bound)}, {holds}",
+                f"{wording.points(comparison.worst)}, certified "
+                f"{wording.bound(comparison.bound)}, {holds}",
             ),
-            ("mean total variation", f"{words.points(comparison.mean)} over the workload"),
+            ("mean total variation", f"{wording.points(comparison.mean)} over the workload"),
             ("k-marginal score", ", ".join(scores) + " of 1000"),
             ("propensity", told_apart),
-            ("unique real rows reproduced", words.percent(comparison.unique_matches)),
+            ("unique real rows reproduced", wording.percent(comparison.unique_matches)),
         ]
     )
     right = ("total variation", "worst query")
@@ -125,7 +124,7 @@ def _show(comparison: Comparison, folder: Path, unit: Unit | None) -> None:
     for error in sorted(comparison.workload, key=lambda e: -e.total_variation)[:_SHOWN]:
         name = " × ".join(error.columns)
         name = name if error.kind == "marginals" else f"{error.kind} of {name}"
-        worst.add_row(name, words.points(error.total_variation), words.points(error.worst))
+        worst.add_row(name, wording.points(error.total_variation), wording.points(error.worst))
     shell.out().print(worst)
     if comparison.learnt:
         right = ("on synthetic", "on real", "a constant")
@@ -146,8 +145,8 @@ def _show(comparison: Comparison, folder: Path, unit: Unit | None) -> None:
     for band in comparison.queries:
         errors = (band.mean_error, band.worst_error, band.median_relative)
         asked.add_row(
-            f"{words.percent(band.low)} to {words.percent(band.high)}",
+            f"{wording.percent(band.low)} to {wording.percent(band.high)}",
             str(band.questions),
-            *("–" if error is None else words.percent(error) for error in errors),
+            *("–" if error is None else wording.percent(error) for error in errors),
         )
     shell.out().print(asked)

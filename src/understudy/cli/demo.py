@@ -12,8 +12,6 @@ from understudy.cli.commands import command
 from understudy.cli.options import argument, option
 from understudy.errors import VerificationError
 
-__all__ = ["demo"]
-
 
 @shell.guarded
 def demo(

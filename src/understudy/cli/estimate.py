@@ -13,8 +13,6 @@ from understudy.cli.options import argument, option
 if TYPE_CHECKING:
     from understudy.estimates import Estimate, Parts
 
-__all__ = ["estimate"]
-
 
 class Targets(StrEnum):
     """What an estimate may be about, for the help."""

@@ -11,8 +11,6 @@ from understudy import files
 from understudy.cli import options, shell
 from understudy.cli.options import option
 
-__all__ = ["export"]
-
 _ABOUT = "What only you know"
 
 

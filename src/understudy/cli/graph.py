@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from understudy import wording
 from understudy.cli import options, shell, words
 from understudy.cli.commands import command
 from understudy.cli.options import argument, flag, option
@@ -17,8 +18,6 @@ from understudy.errors import InputError
 
 if TYPE_CHECKING:
     from understudy.releases import Release
-
-__all__ = ["app"]
 
 _GRAPH = "Graph"
 
@@ -187,7 +186,7 @@ def _clustering(release: Release) -> str:
 
     for charge in release.plan:
         if charge.purpose == "triangles" and (noise := noise_in_rows(charge)) is not None:
-            return f"its triangles were counted, ± {words.number(noise)}"
+            return f"its triangles were counted, ± {wording.number(noise)}"
     return "not measured; it is what degrees and blocks bring along"
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from understudy import wording
 from understudy.cli import options, shell, words
 from understudy.cli.commands import command
 from understudy.cli.options import argument, option
@@ -19,8 +20,6 @@ from understudy.errors import ChainBroken, InputError
 if TYPE_CHECKING:
     from understudy.privacy.ledger import Books, Dataset, Ledger
     from understudy.privacy.stores import Place
-
-__all__ = ["app"]
 
 app = typer.Typer(
     help="Keep one total budget over every release of a dataset.",
@@ -211,7 +210,7 @@ def settle(
     shell.say(("settled ", "bold"), f"release {reservation} of dataset {name!r}")
     words.facts(
         [
-            ("freed", f"ε = {words.number(freed)}" if freed else "nothing: it had drawn already"),
+            ("freed", f"ε = {wording.number(freed)}" if freed else "nothing: it had drawn already"),
             ("left", _amount(after.remaining_epsilon, after.remaining_delta)),
         ]
     )
@@ -306,7 +305,7 @@ def _pair(epsilon: Any, delta: Any) -> dict[str, float]:
 
 
 def _amount(epsilon: Any, delta: Any) -> str:
-    return f"ε = {words.number(epsilon)}, δ = {float(delta):g}"
+    return f"ε = {wording.number(epsilon)}, δ = {float(delta):g}"
 
 
 _COMPOSITION = {
@@ -332,7 +331,7 @@ def _show(file: Place, view: _View) -> None:
         return
     dataset, account = books.facts, books.spent()
     share = float(account.remaining_epsilon / dataset.budget.epsilon)
-    left = f"ε = {words.number(account.remaining_epsilon)}"
+    left = f"ε = {wording.number(account.remaining_epsilon)}"
     if dataset.composition == "basic":
         left = _amount(account.remaining_epsilon, account.remaining_delta)
     lines: list[tuple[str, str | Text]] = [

@@ -10,8 +10,6 @@ from rich.text import Text
 
 from understudy.cli import shell, words
 
-__all__ = ["methods"]
-
 
 @shell.guarded
 def methods() -> None:

@@ -24,38 +24,6 @@ if TYPE_CHECKING:
     from understudy.releases import Options
     from understudy.schema import Schema
 
-__all__ = [
-    "ACCOUNT",
-    "OUTPUT",
-    "PRIVACY",
-    "AsJson",
-    "Choices",
-    "DatasetName",
-    "Delta",
-    "DropOthers",
-    "Epsilon",
-    "ExpectHead",
-    "Folder",
-    "LedgerName",
-    "NewFolder",
-    "NullTexts",
-    "Relations",
-    "SchemaFile",
-    "TableName",
-    "Target",
-    "account",
-    "argument",
-    "existing_ledger",
-    "flag",
-    "ledger",
-    "option",
-    "read_as",
-    "require_file",
-    "require_new",
-    "require_outside",
-    "wanted",
-]
-
 PRIVACY, OUTPUT, ACCOUNT = "Privacy", "Output", "Account"
 _METHOD, _CERTIFICATE = "Method", "Certificate"
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from rich.text import Text
 
+from understudy import wording
 from understudy.cli import options, shell, words
 from understudy.cli.options import ACCOUNT, flag, option
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from understudy.releases import Options, Prepared
     from understudy.releases.verdict import Verdict
     from understudy.schema import Schema
-
-__all__ = ["errors_in_words", "needed_epsilon", "plan", "show_verdict", "theorem_in_words"]
 
 _WORST_MARGINALS = 3
 _ENGINES = {
@@ -133,11 +132,11 @@ def _left(account: _Account | None) -> str:
     if account is None:
         return "not tracked; use --ledger and --dataset to add up releases"
     if not account.fit:
-        left, total = words.number(account.left), words.number(account.total)
+        left, total = wording.number(account.left), wording.number(account.total)
         return f"does not fit: ε = {left} is left of a lifetime budget of {total}"
     return (
-        f"ε = {words.number(account.afterwards)} would be left of a lifetime budget of "
-        f"{words.number(account.total)}; {account.fit:,} such "
+        f"ε = {wording.number(account.afterwards)} would be left of a lifetime budget of "
+        f"{wording.number(account.total)}; {account.fit:,} such "
         f"{'release fits' if account.fit == 1 else 'releases fit'}"
     )
 
@@ -150,7 +149,7 @@ def needed_epsilon(wanted: Options, prepared: Prepared) -> str:
     target, of = wanted.target_error, OF[wanted.target_of]
     assert target is not None
     epsilon = decimal(prepared.budget.epsilon)
-    return f"An expected error of {words.points(target)} ({of}) needs --epsilon {epsilon}"
+    return f"An expected error of {wording.points(target)} ({of}) needs --epsilon {epsilon}"
 
 
 def _show(prepared: Prepared, forecast: Forecast, size: int, account: _Account | None) -> None:
@@ -165,7 +164,7 @@ def _show(prepared: Prepared, forecast: Forecast, size: int, account: _Account |
         tables = f"mean over {len(errors.marginals):,} tables"
         expected = [
             ("worst cell", f"off by {errors.worst_in_words}"),
-            ("typical table", f"off by about {words.points(errors.mean)} ({tables}; estimate)"),
+            ("typical table", f"off by about {wording.points(errors.mean)} ({tables}; estimate)"),
         ]
     budget = prepared.budget
     words.facts(
@@ -176,12 +175,12 @@ def _show(prepared: Prepared, forecast: Forecast, size: int, account: _Account |
             *expected,
             (
                 "certificate",
-                f"adds {words.points(margin)} to the true worst error "
-                f"({100 * (1 - prepared.beta):g} % confidence){words.nothing(margin)}",
+                f"adds {wording.points(margin)} to the true worst error "
+                f"({100 * (1 - prepared.beta):g} % confidence){wording.nothing(margin)}",
             ),
             *_purpose_words(prepared, size),
             ("time", time_in_words(prepared)),
-            ("memory", f"about {words.byte_size(forecast.memory_bytes)}"),
+            ("memory", f"about {wording.byte_size(forecast.memory_bytes)}"),
             ("budget", _left(account)),
         ]
     )
@@ -212,8 +211,8 @@ def _show_charges(prepared: Prepared) -> None:
         charges.add_row(
             outline.shown(charge.purpose),
             f"{charge.times:,}",
-            "–" if spread is None else f"± {words.number(spread)}",
-            words.percent(share),
+            "–" if spread is None else f"± {wording.number(spread)}",
+            wording.percent(share),
             outline.buys(charge),
         )
     shell.say()
@@ -245,7 +244,7 @@ def _show_more(prepared: Prepared, forecast: Forecast, size: int) -> None:
         *(
             (
                 f"noise of {shown(purpose)}",
-                f"± {words.number(sigma)} rows, {words.points(sigma / size)}",
+                f"± {wording.number(sigma)} rows, {wording.points(sigma / size)}",
             )
             for purpose, sigma in (
                 (p, s / prepared.schema.weight) for p, s in forecast.noise.items()
@@ -277,9 +276,9 @@ def _show_engines(prepared: Prepared, rows: int) -> None:
     for cost in engine_costs(prepared.design.shape, prepared.workload.cliques, rows):
         back = "nothing: files are streamed through"
         if cost.bytes_back:
-            back = f"counts, at most {words.byte_size(cost.bytes_back)}"
+            back = f"counts, at most {wording.byte_size(cost.bytes_back)}"
         elif cost.held:
-            back = f"nothing: codes are kept, {words.byte_size(cost.held)}"
+            back = f"nothing: codes are kept, {wording.byte_size(cost.held)}"
         table.add_row(_ENGINES[cost.engine], f"{cost.passes:,}", f"{cost.rows:,}", back)
     shell.out().print(table)
 
@@ -298,7 +297,7 @@ def errors_in_words(errors: Errors | None, schema: Schema) -> list[tuple[str, st
         names = [column.name for column in schema.modelled]
         worst = sorted(errors.marginals, key=lambda e: -e.total_variation)[:_WORST_MARGINALS]
         shown = "; ".join(
-            f"{' × '.join(names[i] for i in each.clique)} {words.points(each.total_variation)}"
+            f"{' × '.join(names[i] for i in each.clique)} {wording.points(each.total_variation)}"
             for each in worst
         )
         lines.append(("worst expected", f"{shown} (total variation; all of them with --json)"))

@@ -22,10 +22,9 @@ from rich.progress import Progress as Live
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from understudy.cli import shell, words
+from understudy import wording
+from understudy.cli import shell
 from understudy.progress import COUNTING, Progress
-
-__all__ = ["Rows", "Runs", "Stages"]
 
 _PATIENCE = 10.0
 """Seconds between two plain lines of one stage."""
@@ -42,7 +41,7 @@ class _Clock(ProgressColumn):
         if not about:
             return Text(passed, style="dim")
         late = (task.elapsed or 0) > about
-        said = "more than expected" if late else f"of about {words.duration(about)}"
+        said = "more than expected" if late else f"of about {wording.duration(about)}"
         return Text(f"{passed}{',' if late else ''} {said}", style="dim", no_wrap=True)
 
 
@@ -120,7 +119,7 @@ class Stages(_Line):
             return
         if progress.seconds:
             self._show(
-                f"about {words.duration(progress.seconds)} in all, by the number of rows measured",
+                f"about {wording.duration(progress.seconds)} in all, by the number of rows measured",
                 at_once=True,
                 about=progress.seconds,
             )
@@ -170,7 +169,7 @@ class Rows(_Line):
         if self._done < self._total or self._live is not None:
             left = (time.monotonic() - self._start) * (self._total / max(1, self._done) - 1)
             self._show(
-                f"wrote {self._done:,} of {self._total:,} rows, about {words.duration(left)} left",
+                f"wrote {self._done:,} of {self._total:,} rows, about {wording.duration(left)} left",
                 completed=self._done,
             )
 
@@ -186,7 +185,7 @@ class Runs(_Line):
 
     def show(self, done: int, what: str, seconds: float) -> None:
         """`done` are done, `what` comes next, and all that is left takes about `seconds`."""
-        left = f"about {words.duration(seconds)} left"
+        left = f"about {wording.duration(seconds)} left"
         self._show(
             f"{done} of {self._total} runs, {left}: {what}",
             completed=done,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from understudy import wording
 from understudy.cli import options, shell, words
 from understudy.cli.commands import command
 from understudy.cli.options import argument, flag, option
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from understudy.schema import Schema
     from understudy.source import Source
     from understudy.source.families import FamilySource
-
-__all__ = ["about_report", "make", "release"]
 
 _HEADROOM = 32_000_000
 _MOST_OTHERS = 4
@@ -288,8 +287,8 @@ def _require_space(prepared: Prepared, out: Path) -> None:
     free = shutil.disk_usage(out.parent).free
     if free < need:
         raise WorkError(
-            f"out = {out}: the release may need {words.byte_size(need)}, but only "
-            f"{words.byte_size(free)} are free there. Nothing was spent; free some space or choose "
+            f"out = {out}: the release may need {wording.byte_size(need)}, but only "
+            f"{wording.byte_size(free)} are free there. Nothing was spent; free some space or choose "
             f"another disk"
         )
 
@@ -333,7 +332,7 @@ def _cost(wanted: Options) -> str:
         f"{drawn} {'draw was' if drawn == 1 else 'draws were'} made before that and stay charged to "
         f"dataset {dataset!r}; what was reserved and not drawn is "
         f"{'returned' if returned else 'not returned (it adds up ε and δ)'}. "
-        f"ε = {words.number(left.remaining_epsilon)} is left."
+        f"ε = {wording.number(left.remaining_epsilon)} is left."
     )
 
 
@@ -349,7 +348,7 @@ def _others(release: Release) -> list[tuple[str, str]]:
     def told(name: str, share: float) -> str:
         column = columns[name]
         written = column.other if isinstance(column, Category) else None
-        return f"{words.percent(share)} of {name}" + (
+        return f"{wording.percent(share)} of {name}" + (
             "" if written == "OTHER" else f" (written as {written})"
         )
 
@@ -369,8 +368,8 @@ def _account(release: Release, wanted: Options) -> list[tuple[str, str]]:
     more = books.more_like(own.budget, own.plan, own.unit)
     left, total = books.spent().remaining_epsilon, books.facts.budget.epsilon
     room = (
-        f"ε = {words.number(left)} is left of a lifetime budget of {words.number(total)} for dataset "
-        f"{wanted.dataset!r} in {place}; {more:,} more like this fit"
+        f"ε = {wording.number(left)} is left of a lifetime budget of {wording.number(total)} for "
+        f"dataset {wanted.dataset!r} in {place}; {more:,} more like this fit"
     )
     if books.facts.composition == "zcdp":
         room += " (releases add up to less than the sum of their ε)"

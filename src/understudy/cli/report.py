@@ -10,8 +10,6 @@ from understudy.cli.options import option
 from understudy.cli.progress import Stages
 from understudy.progress import Progress
 
-__all__ = ["report"]
-
 
 @shell.guarded
 def report(

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from understudy.draft.review import Choice, Decision
     from understudy.schema import Schema
 
-__all__ = ["count", "open_decisions", "review", "statements"]
-
 _LETTERS = {"public": "a", "replace": "c", "private": "p", "drop": "d"}
 _WORDS = {
     "replace": "Change it",
@@ -122,7 +120,8 @@ def count(found: Sequence[Decision]) -> str:
 
 def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
     """All answers of a command, or none."""
-    from understudy.draft.review import Choice, answered, decision_named, decisions
+    from understudy.draft.answers import Choice, answered
+    from understudy.draft.review import decision_named, decisions
     from understudy.schema import Schema
 
     schema = Schema.load(path)
@@ -136,7 +135,7 @@ def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
                 text = answer[len(key) + 1 :]
             decision = decision_named(schema, key)
             before, schema = schema, answered(schema, decision, choice, text)
-            shell.say((f"{choice}: ", "bold"), _names(decision.columns))
+            shell.say((f"{choice}: ", "bold"), words.some(decision.columns))
             _lost(before, schema, decision)
     schema.save(path)
 
@@ -147,11 +146,6 @@ def _lost(before: Schema, after: Schema, decision: Decision) -> None:
     for rule in before.rules if decision.topic != "rules" else ():
         if rule.says not in kept:
             shell.say(f"  dropped with it, as it needs what was declared: {rule.says}")
-
-
-def _names(columns: Sequence[str]) -> str:
-    shown = ", ".join(columns[:4])
-    return shown if len(columns) <= 4 else f"{shown} and {len(columns) - 4} more"
 
 
 def _list(path: Path, found: Sequence[Decision]) -> None:
@@ -275,7 +269,7 @@ def _some_of(decision: Decision, choice: Choice) -> Decision:
 
 
 def _settled(schema: Schema, decision: Decision, choice: Choice) -> Schema:
-    from understudy.draft.review import Choice, answered
+    from understudy.draft.answers import Choice, answered
 
     if choice is not Choice.REPLACE:
         return answered(schema, decision, choice)

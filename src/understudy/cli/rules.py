@@ -12,8 +12,6 @@ from understudy.errors import InputError
 if TYPE_CHECKING:
     from understudy.constraints import Rule
 
-__all__ = ["rules"]
-
 _SHOWN = 6
 
 
@@ -74,9 +72,10 @@ def _meant(text: str, known: tuple[Rule, ...]) -> str:
 
 def _how(rule: Rule) -> str:
     """Its values, in a few words."""
+    from understudy.columns.base import some
+
     pairs = [f"{key} → {value}" for key, value in rule.mapping]
     if rule.cuts:
         pairs = [rule.values[0]]
         pairs += [f"{value} from {c}" for c, value in zip(rule.cuts, rule.values[1:], strict=True)]
-    more = f" and {len(pairs) - _SHOWN} more" if len(pairs) > _SHOWN else ""
-    return ", ".join(pairs[:_SHOWN]) + more
+    return some(pairs, _SHOWN)

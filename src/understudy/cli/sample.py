@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from understudy.releases.conditions import Condition
     from understudy.releases.families import FamilyRelease
 
-__all__ = ["require_output", "sample", "write_whole"]
-
 _SOME = "Some rows only"
 _MANY = "Many rows"
 _SUFFIXES = (".csv", ".parquet", ".pq")

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from understudy.schema import Schema
     from understudy.source import Source
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="Draft, confirm, import and check the public facts about a table.",
     no_args_is_help=True,
@@ -165,7 +163,7 @@ def confirm(
     if everything and column:
         raise InputError("give --all or --column, not both")
     if not everything and not column and unit is None and max_rows is None:
-        waiting = _some([f"{n} ({', '.join(f)})" for n, f in open_facts.items()]) or "nothing"
+        waiting = words.some([f"{n} ({', '.join(f)})" for n, f in open_facts.items()]) or "nothing"
         raise InputError(
             f"say which facts are public: --column NAME for single columns, or --all; "
             f"--unit says who is protected. "
@@ -338,8 +336,3 @@ def _next_step(path: Path, schema: Schema, source: Source | None = None) -> None
         shell.say(("\nDoes one person have several rows?", "bold"), " In the table:")
         words.bullets(map(str, rows_per_unit(schema, source)))
     words.next_commands(command("schema", "review", path))
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:4])
-    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"

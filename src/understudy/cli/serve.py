@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from understudy import wording
 from understudy.cli import shell, words
 from understudy.cli.options import argument, option
 from understudy.errors import InputError
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
     from understudy.web.guard import Settings
     from understudy.web.people import People
-
-__all__ = ["serve"]
 
 _WHERE, _PEOPLE, _LIMITS = "Where", "People", "Limits"
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
@@ -304,7 +303,7 @@ def _say(settings: Settings, host: str, port: int, tls: bool) -> None:
         "folder": f"{settings.folder}, which holds private rows",
         "who": named if settings.token is None else local,
         "proxy": f"requests from {', '.join(settings.proxies)} alone",
-        "uploads": f"up to {words.byte_size(settings.max_upload)}",
+        "uploads": f"up to {wording.byte_size(settings.max_upload)}",
         "stop": "Ctrl-C; jobs that run go on",
     }
     if not settings.proxies:

@@ -37,18 +37,6 @@ from understudy.errors import (
 )
 from understudy.quoting import debugging, unforeseen
 
-__all__ = [
-    "FAILED",
-    "WRONG_USE",
-    "complain",
-    "err",
-    "guarded",
-    "interrupts",
-    "note",
-    "out",
-    "say",
-]
-
 FAILED = 1
 WRONG_USE = 2
 _INTERRUPTED = 130

@@ -14,8 +14,6 @@ from understudy.cli.commands import command
 from understudy.cli.options import argument, flag, option
 from understudy.errors import InputError
 
-__all__ = ["keys", "sign"]
-
 PASSPHRASE = "UNDERSTUDY_KEY_PASSPHRASE"
 _BY = "The key (one of these)"
 

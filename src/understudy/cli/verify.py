@@ -17,8 +17,6 @@ from understudy.errors import InputError
 if TYPE_CHECKING:
     from understudy.privacy.stores import Place
 
-__all__ = ["show", "verify"]
-
 
 @shell.guarded
 def verify(

@@ -13,41 +13,10 @@ from rich.text import Text
 from understudy.cli import shell
 from understudy.units import Unit
 from understudy.units import scope as scope_of
-from understudy.wording import (
-    between,
-    bound,
-    byte_size,
-    domain,
-    duration,
-    nothing,
-    number,
-    percent,
-    points,
-)
+from understudy.wording import domain
 
 if TYPE_CHECKING:
     from understudy.schema import Column
-
-__all__ = [
-    "as_json",
-    "bar",
-    "between",
-    "bound",
-    "bullets",
-    "byte_size",
-    "columns_table",
-    "domain",
-    "duration",
-    "entries",
-    "facts",
-    "next_commands",
-    "nothing",
-    "number",
-    "percent",
-    "points",
-    "scope",
-    "table",
-]
 
 
 def as_json(value: Any) -> None:
@@ -108,6 +77,12 @@ def next_commands(*lines: str) -> None:
 def entries(count: int) -> str:
     """Of a ledger whose hash chain was checked."""
     return f"{count:,} {'entry' if count == 1 else 'entries'}, hash chain intact"
+
+
+def some(names: Sequence[str]) -> str:
+    """Names, the first of many."""
+    shown = ", ".join(names[:4])
+    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
 
 
 def bar(share: float, width: int = 30) -> Text:

@@ -37,19 +37,6 @@ from understudy.columns.unmodelled import UndeclaredOrdered
 from understudy.constraints.rule import Dependency, Formula, Rule
 from understudy.errors import SchemaError, WorkloadError
 
-__all__ = [
-    "Derived",
-    "Domain",
-    "Mapped",
-    "Total",
-    "derived_columns",
-    "listed",
-    "single",
-    "targets",
-    "total",
-]
-
-
 Codes = NDArray[np.integer[Any]]
 Arrays: TypeAlias = Mapping[str, Any] | pa.Table
 """Decoded columns by name."""

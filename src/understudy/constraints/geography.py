@@ -32,8 +32,6 @@ from understudy.columns.reading import flat, floats
 from understudy.constraints.masks import Box, Centres, Mask, from_facts, read_mask
 from understudy.errors import SchemaError
 
-__all__ = ["Geography", "Places"]
-
 KEYS = ("latitude", "longitude", "mask", "polygons", "grid", "centroids")
 
 _FINEST = 8

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from understudy.errors import SchemaError
 
-__all__ = ["Box", "Centres", "Mask", "Polygons", "Raster", "from_facts", "read_mask"]
-
 Reals = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Position = tuple[float, float]

@@ -31,8 +31,6 @@ from understudy.columns.binned import Binned, doubles, keys
 from understudy.columns.category import Category
 from understudy.errors import SchemaError
 
-__all__ = ["Bound", "Edge", "Order", "bound", "closed", "ordered"]
-
 Points = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 

@@ -39,8 +39,6 @@ from understudy.constraints.deriving import Domain, Mapped, Total
 from understudy.constraints.tokens import NAMES, Token, fail, tokens
 from understudy.errors import WorkloadError
 
-__all__ = ["Literal", "Predicate"]
-
 Literal: TypeAlias = bool | int | float | str
 Clique: TypeAlias = tuple[int, ...]
 Mask: TypeAlias = NDArray[np.bool_]

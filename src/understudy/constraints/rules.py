@@ -39,8 +39,6 @@ from understudy.constraints.predicate import Predicate
 from understudy.constraints.rule import Comparison, Condition, Dependency, Formula, Rule
 from understudy.errors import SchemaError, WorkloadError
 
-__all__ = ["Rule", "Rules"]
-
 Clique = tuple[int, ...]
 Mask = NDArray[np.bool_]
 Codes = NDArray[Any]

@@ -7,8 +7,6 @@ from typing import NoReturn
 
 from understudy.errors import WorkloadError, cut
 
-__all__ = ["JOINTS", "KEYWORDS", "NAMES", "Token", "fail", "literal", "named", "tokens"]
-
 NAMES = ("word", "quoted")
 """The kinds of tokens that can name a column."""
 _SHOWN = 60

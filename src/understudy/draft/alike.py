@@ -9,16 +9,6 @@ from typing import Any
 from understudy.schema import Column
 from understudy.schema.toml import column_facts
 
-__all__ = [
-    "SHORT",
-    "bounded",
-    "kind_of",
-    "limits_of",
-    "similar_lists",
-    "similar_ranges",
-    "values_of",
-]
-
 SHORT = 8
 """Lists up to this length are alike where one holds the other; longer ones, by half their values."""
 

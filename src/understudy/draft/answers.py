@@ -18,8 +18,6 @@ from understudy.schema.family import Family, FamilySchema
 from understudy.schema.toml import build_column, column_facts
 from understudy.units import ROW, Unit
 
-__all__ = ["FORM", "Choice", "Decision", "Topic", "answered", "possible", "rebuilt"]
-
 FORM = {
     "type", "dtype", "nullable", "null_values", "decimals", "format", "resolution", "ordinal",
     "other", "max_values", "action",

@@ -18,8 +18,6 @@ from understudy.columns.reading import flat, shown
 from understudy.schema.schema import Schema
 from understudy.source import read, read_table
 
-__all__ = ["Finding", "check"]
-
 _EXAMPLES = 5
 
 

@@ -58,8 +58,6 @@ from understudy.schema.toml import build_column
 from understudy.source import Source, read, read_table
 from understudy.units import OPEN, ROW, Unit
 
-__all__ = ["columns_of", "confirm", "draft"]
-
 _INTEGER = r"^[+-]?(0|[1-9][0-9]{0,17})$"
 _FLOAT = r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 _FORMATS = (

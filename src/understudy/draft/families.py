@@ -38,8 +38,6 @@ from understudy.schema.family import Family, FamilySchema, most_children
 from understudy.schema.schema import Schema
 from understudy.source import read, read_table
 
-__all__ = ["children_per_parent", "draft_families", "draft_split", "table_name"]
-
 _BINS = 16
 _SINGLE = 32
 _NEARLY = 0.99

@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["in_order", "whole_list"]
-
 
 def _list(words: str) -> tuple[str, ...]:
     return tuple(words.split(", "))

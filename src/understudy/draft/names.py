@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Name", "Range"]
-
 
 def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())

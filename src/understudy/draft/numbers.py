@@ -15,19 +15,6 @@ from numpy.typing import NDArray
 
 from understudy.draft.names import Name
 
-__all__ = [
-    "FEW_HOLDERS",
-    "LEAST_HOLDERS",
-    "apart",
-    "around",
-    "common",
-    "fewest_decimals",
-    "middle",
-    "names_things",
-    "region",
-    "small_range",
-]
-
 Values = NDArray[np.float64]
 Counts = NDArray[np.int64]
 

@@ -17,8 +17,6 @@ from understudy.schema.schema import Schema
 from understudy.source import read, read_table
 from understudy.units import Unit
 
-__all__ = ["RowsPerUnit", "counted", "per_unit", "rows_per_unit"]
-
 _CHOICES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 _USUAL = 1000
 """Rows of a value, on average, beyond which a column that was left out tells nobody apart."""

@@ -24,7 +24,8 @@ from understudy.draft.alike import (
     similar_ranges,
     values_of,
 )
-from understudy.draft.answers import FORM, Choice, Decision, Topic, answered, possible
+from understudy.draft.answers import FORM, Choice, Decision, Topic, possible
+from understudy.draft.answers import answered as answered  # for docs/review.md and its readers
 from understudy.draft.names import Name
 from understudy.draft.people import RowsPerUnit
 from understudy.draft.typed import shown
@@ -34,8 +35,6 @@ from understudy.schema.family import FamilySchema
 from understudy.schema.toml import column_facts
 from understudy.units import OPEN
 from understudy.wording import domain
-
-__all__ = ["Choice", "Decision", "Topic", "answered", "decision_named", "decisions"]
 
 _LISTS = "Confirm what a form, a code book or a law lists; say which are not, and answer for those."
 _PAIR = 2

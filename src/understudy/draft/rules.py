@@ -49,8 +49,6 @@ from understudy.draft.seen import Seen, looked_at, sampled
 from understudy.errors import SchemaError
 from understudy.schema.schema import Schema
 
-__all__ = ["confirm_rules", "drop_rule", "proposed"]
-
 _MOST = 15
 _MOST_CONDITIONS = 6
 _RARE = 20

@@ -20,8 +20,6 @@ from understudy.columns.unmodelled import Undeclared, UndeclaredBins, Undeclared
 from understudy.constraints.tokens import literal, named
 from understudy.schema.schema import Schema
 
-__all__ = ["Seen", "looked_at", "sampled"]
-
 _SAMPLE = 2_000
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 

@@ -14,8 +14,6 @@ from understudy.columns.unmodelled import DISCOVER, SHAPE
 from understudy.errors import SchemaError
 from understudy.schema import Category, Column
 
-__all__ = ["parsed", "shown", "split"]
-
 
 def shown(value: Any, *, lines: bool = False) -> str:
     """A fact as somebody would type it: items between commas, or one a line."""

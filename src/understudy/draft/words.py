@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from understudy.draft.names import Name
 from understudy.draft.numbers import LEAST_HOLDERS, common
 
-__all__ = ["LONGEST_LIST", "Sort", "among_numbers", "prefixes", "sort_of"]
-
 LONGEST_LIST = 80
 _MANY = 100
 _COVERED = 0.95

@@ -21,8 +21,6 @@ from understudy.players.base import (
 from understudy.privacy.gate import Gate
 from understudy.progress import Progress, Watch, silent
 
-__all__ = ["Played", "play", "require_pair"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Played:

@@ -36,8 +36,6 @@ from understudy.privacy.noise import Noise, OpenDPNoise
 from understudy.privacy.relation import Relation
 from understudy.releases.options import Options
 
-__all__ = ["PrivateLasso", "PrivateLogisticRegression"]
-
 _ONE_OFF = "these rows"
 
 

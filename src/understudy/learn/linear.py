@@ -19,8 +19,6 @@ from understudy.errors import InputError
 from understudy.privacy.features import Box
 from understudy.privacy.losses import Logistic, Loss, Softmax, Squared
 
-__all__ = ["LinearClassifier", "LinearModel", "LinearRegressor", "settings"]
-
 IN_Y = "in y"
 """Declares that the set of labels that occur is public knowledge."""
 

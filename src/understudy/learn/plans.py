@@ -45,20 +45,6 @@ from understudy.privacy.losses import Loss, Squared
 from understudy.privacy.questions.descent import UNIT, l2_units
 from understudy.privacy.relation import Relation
 
-__all__ = [
-    "GRADIENT",
-    "PICK",
-    "START",
-    "Facts",
-    "Rule",
-    "descent_plan",
-    "on_words",
-    "picks_plan",
-    "plan_for",
-    "radius_for",
-    "rule_for",
-]
-
 PICK = "pick a vertex"
 START = "level of the targets"
 GRADIENT = "noisy gradient"

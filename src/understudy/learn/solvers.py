@@ -51,8 +51,6 @@ from understudy.privacy.questions.descent import (
 if TYPE_CHECKING:
     from understudy.privacy.gate import Gate
 
-__all__ = ["frank_wolfe", "project", "stochastic_descent"]
-
 Reals = NDArray[np.float64]
 
 _UNIT = 2.0**-24

@@ -20,8 +20,6 @@ from understudy.learn.solvers import project
 from understudy.privacy.features import Box
 from understudy.privacy.losses import Loss
 
-__all__ = ["NonPrivateLasso", "NonPrivateLogisticRegression", "minimise"]
-
 Reals = NDArray[np.float64]
 _STEPS, _GAP = 1_000, 1e-4
 

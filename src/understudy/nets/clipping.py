@@ -17,14 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "adapted",
-    "clusters",
-    "norms",
-    "shares",
-    "thresholds",
-]
-
 Float = NDArray[np.float64]
 Factors = Sequence[tuple[Any, Any]]
 

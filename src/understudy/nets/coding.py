@@ -29,10 +29,6 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-__all__ = ["KINDS", "Coding"]
-
-KINDS = ("choice", "bits", "real")
-
 Float = NDArray[np.float64]
 _TINY = 1e-6
 

@@ -45,16 +45,6 @@ from numpy.typing import NDArray
 from understudy._types import Clique
 from understudy.nets.tables import Layout, Table
 
-__all__ = [
-    "Cells",
-    "Conjunctions",
-    "Objective",
-    "Question",
-    "Units",
-    "best_response",
-    "reach",
-]
-
 Reals = NDArray[np.float64]
 
 

@@ -30,8 +30,6 @@ from understudy.nets.critics import Cells, Objective, Units, best_response
 from understudy.nets.generator import Params
 from understudy.nets.leader import Diverged, Player, Trained, descend, key_of
 
-__all__ = ["Best", "Critics", "Regularised", "Truth", "duel", "match"]
-
 _TEMPERATURE = 0.5
 
 

@@ -37,23 +37,6 @@ from understudy.errors import WorkError
 from understudy.nets.coding import Coding
 from understudy.nets.generator import Generator, Params
 
-__all__ = [
-    "Critic",
-    "Gan",
-    "Layers",
-    "Loss",
-    "Pace",
-    "Playing",
-    "Rows",
-    "critic_step",
-    "generator_step",
-    "public_gradient",
-    "records",
-    "require_apart",
-    "temperature",
-    "train_without_privacy",
-]
-
 Float = NDArray[np.float64]
 Report = Callable[[int, int], None]
 Layers = tuple[tuple[Array, Array], ...]

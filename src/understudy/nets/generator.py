@@ -32,8 +32,6 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-__all__ = ["Generator", "Params", "one_hot"]
-
 Params = dict[str, Any]
 """A pytree of float32 arrays: {"in": …, "blocks": [...], "heads": …}."""
 

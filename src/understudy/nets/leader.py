@@ -43,17 +43,6 @@ from understudy.errors import WorkError
 from understudy.nets.critics import Cells, Conjunctions, Units
 from understudy.nets.generator import Generator, Params
 
-__all__ = [
-    "Diverged",
-    "Features",
-    "Past",
-    "Play",
-    "Player",
-    "Trained",
-    "descend",
-    "key_of",
-]
-
 Critic = NDArray[np.float32]
 Features = Cells | Units | Conjunctions
 

@@ -32,8 +32,6 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique
 
-__all__ = ["Layout", "Pass", "Table"]
-
 Labels = NDArray[np.int64]
 Numbers = NDArray[np.int64]
 Index = NDArray[np.int32]

@@ -46,8 +46,6 @@ from numpy.typing import NDArray
 from understudy.nets.generator import Generator, Params
 from understudy.nets.tables import Layout, Pass, Table
 
-__all__ = ["Effort", "Evidence", "Mixture", "Trained", "start", "train"]
-
 Float = NDArray[np.float64]
 Report = Callable[[int, int, float], None]
 """report(step, steps, loss)."""

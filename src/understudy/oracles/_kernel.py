@@ -27,8 +27,6 @@ from numpy.typing import NDArray
 from understudy.compiled import compiled
 from understudy.oracles.atoms import Atoms
 
-__all__ = ["Problem", "Schedule", "problem", "search"]
-
 _ENOUGH = 1e-9  # a gain that is not rounding
 _COLUMN, _FIRST, _PAST, _NEGATED = 0, 1, 2, 3
 

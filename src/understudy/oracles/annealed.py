@@ -23,8 +23,6 @@ from understudy.oracles.base import Oracle, Split, into, weights
 from understudy.oracles.history import History, Records
 from understudy.oracles.noise import Draws, LazyNoise, Noise, draws
 
-__all__ = ["Annealed"]
-
 _ENTRIES = 2**22  # perturbation values held at a time: 32 MiB
 _TAIL = 60.0  # a perturbation of scale 1 is never so large
 

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from understudy.oracles.history import History, Records, offsets
 
-__all__ = ["Atoms"]
-
 
 @dataclass(frozen=True, eq=False)
 class Atoms:

@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from understudy.oracles.history import History, Records, objective
 from understudy.oracles.noise import LazyNoise, Noise
 
-__all__ = ["Oracle", "Proofs", "Split", "into", "weights"]
-
 _ROUNDING = 1e-6
 
 

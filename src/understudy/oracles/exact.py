@@ -28,8 +28,6 @@ from understudy.oracles.base import Oracle
 from understudy.oracles.history import History, Records, objective
 from understudy.oracles.noise import Noise, draws
 
-__all__ = ["Exact", "Solved", "require_solver"]
-
 _LARGEST = 2**53  # of an objective in grid steps
 
 

@@ -24,8 +24,6 @@ from understudy.errors import InputError
 if TYPE_CHECKING:
     from understudy.queries.classes import Query
 
-__all__ = ["History", "Records", "objective", "offsets"]
-
 Records = NDArray[np.integer[Any]]
 """Encoded rows as one array (rows, attributes)."""
 

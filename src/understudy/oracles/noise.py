@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from understudy.oracles.atoms import Atoms
 from understudy.oracles.history import offsets
 
-__all__ = ["Draws", "Law", "LazyNoise", "Noise", "draws"]
-
 
 class Law(StrEnum):
     """The law of one perturbation of scale 1: Exp(1), Laplace(1) or the standard Gumbel law."""

@@ -29,31 +29,6 @@ from understudy.privacy.questions.moments import RandomFeatures
 from understudy.progress import Watch, silent
 from understudy.queries import Family, Query
 
-__all__ = [
-    "Answer",
-    "Answers",
-    "Cell",
-    "Chosen",
-    "Clique",
-    "CriticGradient",
-    "DataPlayer",
-    "Kind",
-    "LinearCritic",
-    "Measured",
-    "MeasuredCell",
-    "MeasuredDegrees",
-    "MeasuredMoments",
-    "MeasuredTriangles",
-    "Model",
-    "PaidOff",
-    "PickedQuery",
-    "Problem",
-    "QueryPlayer",
-    "View",
-    "kind_of",
-    "kinds_of",
-]
-
 S = TypeVar("S")
 
 

@@ -43,19 +43,6 @@ from understudy.privacy.products import ProductQueries, Rule
 from understudy.queries.evaluate import Clique, cells
 from understudy.schema import Schema
 
-__all__ = [
-    "KINDS",
-    "MARGINALS",
-    "MAX_PARITY",
-    "MAX_QUERIES",
-    "Condition",
-    "Family",
-    "Kind",
-    "Query",
-    "check_size",
-    "separator",
-]
-
 MARGINALS = "marginals"
 
 MAX_QUERIES = 4_000_000

@@ -18,20 +18,6 @@ from numpy.typing import NDArray
 from understudy._types import Clique
 from understudy.errors import WorkloadError
 
-__all__ = [
-    "CHUNK_ROWS",
-    "MAX_CELLS",
-    "Clique",
-    "Counter",
-    "SparseCounter",
-    "cells",
-    "count",
-    "counts",
-    "sizes",
-]
-
-"""A strictly increasing tuple of positions among the modelled columns."""
-
 MAX_CELLS = 10**8
 """The largest marginal that is ever tabulated."""
 

@@ -17,8 +17,6 @@ from understudy._types import Clique, Codes
 from understudy.queries.evaluate import Counter, SparseCounter
 from understudy.schema.family import POSITIONS, Layout
 
-__all__ = ["At", "EncodedFamilies", "ViewCounts", "level_of", "views_of"]
-
 _ONLY, _FIRST, _MIDDLE, _LAST = range(len(POSITIONS))
 _CHUNK = 1 << 20
 """Views that are held at once."""

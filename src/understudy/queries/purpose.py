@@ -21,8 +21,6 @@ from understudy.queries.evaluate import Clique, cells
 from understudy.queries.workload import Workload, summed
 from understudy.schema import Schema
 
-__all__ = ["MOST_CELLS", "Purpose", "left_out", "read", "widened"]
-
 MOST_CELLS = 20_000
 """Of tables of three columns that a purpose adds: larger ones would hold noise, a few rows a cell."""
 

@@ -43,25 +43,6 @@ from understudy.queries.classes import KINDS, MARGINALS, Family, check_size
 from understudy.queries.evaluate import MAX_CELLS, Clique, cells
 from understudy.schema import Schema
 
-__all__ = [
-    "MAX_MARGINALS",
-    "Every",
-    "Named",
-    "Spec",
-    "Together",
-    "Workload",
-    "WorkloadLike",
-    "conjunctions",
-    "disjunctions",
-    "halfspaces",
-    "marginals",
-    "parities",
-    "parse",
-    "prefixes",
-    "resolve",
-    "summed",
-]
-
 MAX_MARGINALS = 10**6
 """The longest workload; beyond it, sample with `marginals:K:COUNT@SEED`."""
 

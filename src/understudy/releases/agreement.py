@@ -22,8 +22,6 @@ from understudy.players.base import Model
 from understudy.queries.evaluate import counts
 from understudy.queries.families import ViewCounts
 
-__all__ = ["agreement", "contradicted", "contradiction"]
-
 _BEYOND = 4.5
 
 

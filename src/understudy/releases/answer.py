@@ -39,8 +39,6 @@ from understudy.wording import between, nothing
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Answer", "answer"]
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:

@@ -66,16 +66,6 @@ if TYPE_CHECKING:
 
     from understudy.releases.plan import Prepared
 
-__all__ = [
-    "FILES",
-    "MEASURED",
-    "Bundle",
-    "digest",
-    "read_manifest",
-    "require_absent",
-    "save",
-]
-
 T = TypeVar("T")
 
 VERSION = 1

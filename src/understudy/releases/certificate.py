@@ -55,11 +55,6 @@ from understudy.privacy.relation import Relation
 from understudy.queries import counts
 from understudy.queries.families import ViewCounts
 
-__all__ = [
-    "Certificate", "certify", "forecast_margin", "population_margin",
-    "variation_charge", "worst_charge",
-]  # fmt: skip
-
 LATTICE = 64
 """Errors are measured in units of 1/64 row."""
 

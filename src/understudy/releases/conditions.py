@@ -34,8 +34,6 @@ from understudy.schema import Identifier, Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["NOT_CERTIFIED", "Condition", "Match", "Subject", "condition", "parse_match"]
-
 NOT_CERTIFIED = "these rows are conditioned: the certificate does not cover them"
 
 Match = Mapping[str, Mapping[Any, float] | float]

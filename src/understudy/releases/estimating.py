@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from understudy.releases.families import FamilyRelease
     from understudy.releases.release import Release
 
-__all__ = ["known", "known_of_families"]
-
 NO_TABLES = (
     "the release has no noisy tables; it was made by a method that measures none, or written before "
     "tables were kept, or they are too large; release again with the default method"

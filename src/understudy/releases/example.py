@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from understudy.releases import Release
 
-__all__ = ["example"]
-
 _COLUMNS = 6
 _ROWS = 2_000
 _GOOD = 0.5

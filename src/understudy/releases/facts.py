@@ -49,19 +49,6 @@ from understudy.source.base import Bindable, check_header
 from understudy.source.values import Holders
 from understudy.units import group
 
-__all__ = [
-    "LEVELS",
-    "QUANTILES",
-    "REST",
-    "ROUND",
-    "Look",
-    "found",
-    "look",
-    "outer_plan",
-    "outer_rho",
-    "purpose",
-]
-
 Open = TypeVar("Open", bound=Undeclared)
 
 REST = "everything else"

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from understudy.estimates import Known
 
-__all__ = ["FamilyRelease", "MadeFamilies", "made_families", "read_families"]
-
 
 @dataclass(frozen=True, eq=False)
 class MadeFamilies:
@@ -242,14 +240,7 @@ class FamilyRelease(Release):
         """A folder: fresh families are two files."""
         return f"{stem}.sample"
 
-    def stream(
-        self,
-        rows: int,
-        *,
-        where: str | None = None,
-        match: Match | Sequence[str] | None = None,
-        key: int | None = None,
-    ) -> Iterator[pa.Table]:
+    def stream(self, rows: int, **_: Any) -> Iterator[pa.Table]:
         """Refused: families are two tables; `sample` gives both."""
         raise InputError(f"rows = {rows}: families are two tables; use sample, which gives both")
 

@@ -25,20 +25,6 @@ from understudy.errors import BundleError
 from understudy.models.weighted import MOST_SWAPS
 from understudy.queries.classes import KINDS
 
-__all__ = [
-    "LARGEST",
-    "most_cells",
-    "packed_arrays",
-    "require_arrays",
-    "require_choices",
-    "require_description",
-    "require_file",
-    "require_manifest",
-    "require_rows",
-    "strict_json",
-    "values",
-]
-
 MIB = 2**20
 FAMILY_FILES = ("parents.parquet", "children.parquet")
 """The rows of a release of families."""

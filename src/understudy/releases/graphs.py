@@ -28,8 +28,6 @@ from understudy.source.edges import edge_source
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["edge_choices", "release_graph", "require_edges", "sample_graph"]
-
 
 def release_graph(
     edges: Any,

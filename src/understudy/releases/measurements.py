@@ -26,8 +26,6 @@ from understudy.errors import BundleError
 from understudy.players.base import Answer, Measured, MeasuredCell, PickedQuery
 from understudy.releases import form
 
-__all__ = ["MOST_COUNTS", "NAME", "Measurement", "arrays", "measurements", "with_tables"]
-
 NAME = "measurements.npz"
 _LEAST_SIGMA = 1e-9
 """No release draws less noise; a stranger's bundle may claim to."""

@@ -28,8 +28,6 @@ from understudy.schema import Schema
 from understudy.schema.family import FamilySchema
 from understudy.schema.views import POSITIONS
 
-__all__ = ["breaking", "in_order"]
-
 Whole = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 

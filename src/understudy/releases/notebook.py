@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from understudy.releases.plan import Prepared
     from understudy.releases.release import Release
 
-__all__ = ["certificate_card", "plan_card", "progress_here", "release_card"]
-
 _PREVIEW = 5
 _SOON = 0.25
 """Seconds between two updates of a cell."""

@@ -19,8 +19,6 @@ from understudy.privacy.relation import Relation
 from understudy.privacy.stores import Place
 from understudy.queries import WorkloadLike
 
-__all__ = ["Options", "takes_options"]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

@@ -22,22 +22,6 @@ from understudy.wording import duration
 if TYPE_CHECKING:
     from understudy.privacy.ledger import Books, Ledger
 
-__all__ = [
-    "ACCOUNTING",
-    "ASSUMED_ROWS",
-    "Tradeoff",
-    "assumed_rows",
-    "buys",
-    "history",
-    "noise_in_rows",
-    "outline",
-    "seconds",
-    "shares",
-    "shown",
-    "time_in_words",
-    "tradeoff",
-]
-
 ASSUMED_ROWS = 10_000
 """What a forecast assumes of a table whose number of rows is private."""
 

@@ -28,8 +28,6 @@ from understudy.releases.bundle import Bundle
 from understudy.releases.measurements import MOST_COUNTS, NAME, Measurement
 from understudy.releases.replan import CLOSE, blueprint
 
-__all__ = ["require_paid"]
-
 
 def require_paid(bundle: Bundle) -> str:
     """Raise `VerificationError` unless number, shape and noise of what was measured fit the charges."""

@@ -24,6 +24,7 @@ from functools import cached_property
 from typing import Any
 
 from understudy._version import __version__
+from understudy.columns.base import some
 from understudy.columns.estimate import usual_cells
 from understudy.errors import InputError
 from understudy.game.forecast import Errors
@@ -47,8 +48,6 @@ from understudy.schema import Schema
 from understudy.schema.family import FamilySchema
 from understudy.units import group
 from understudy.wording import points
-
-__all__ = ["Blueprint", "Prepared", "design_of", "epsilon_for", "prepare"]
 
 LEAST, MOST = 0.001, 20.0
 """Below, everything is noise; above, ε is no promise any more."""
@@ -494,5 +493,4 @@ def _rows_public(
 
 def _named(schema: Schema) -> str:
     """The columns whose domain is open."""
-    names = [repr(column.name) for column in schema.undeclared]
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return some([repr(column.name) for column in schema.undeclared], 5)

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from understudy.estimates import Estimate, Estimates, Independence, Known, Own
-__all__ = ["Release", "drawn_rows", "promise_words"]
 
 CHUNK_ROWS = 1_000_000
 """Rows of a fresh sample that are drawn at once."""

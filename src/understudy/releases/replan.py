@@ -35,8 +35,6 @@ from understudy.releases.plan import Blueprint, design_of
 from understudy.releases.release import Release
 from understudy.schema import Schema
 
-__all__ = ["CLOSE", "blueprint", "method_of", "require_plan"]
-
 CLOSE = 1e-9
 """How far ρ and scales may be apart, relatively."""
 

@@ -50,8 +50,6 @@ from understudy.source import read
 from understudy.source.base import Bindable, Watchable, is_bindable
 from understudy.source.families import FamilySource
 
-__all__ = ["Reserved", "release", "reserve"]
-
 _ONE_OFF = "this table"
 _NO_SCHEMA = (
     "a schema is missing: what is public about the columns. schema = understudy.Schema.draft(table) "

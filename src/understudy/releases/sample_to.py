@@ -38,8 +38,6 @@ from understudy.schema import Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Job", "sample_to", "work"]
-
 BATCH_ROWS = 250_000
 """Rows that a process holds at once."""
 

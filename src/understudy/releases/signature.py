@@ -32,11 +32,6 @@ from understudy.releases.bundle import SIGNATURE, read_manifest
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-__all__ = [
-    "PublicKey", "Signed", "Signer", "envelope", "external", "new_keys", "pae", "private_key",
-    "public_key", "read", "release_head", "sign", "statement", "write_new",
-]  # fmt: skip
-
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 MOST_BYTES = 1 << 16
 """Of an envelope or a key: both are far smaller."""

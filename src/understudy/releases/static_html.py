@@ -13,8 +13,6 @@ import re
 
 from understudy.errors import BundleError
 
-__all__ = ["HEAD", "NAME", "require_static"]
-
 NAME = "report.html"
 HEAD = (
     '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'

@@ -12,11 +12,6 @@ from understudy.releases.release import Release
 from understudy.releases.run import release
 from understudy.schema import Schema
 
-__all__ = [
-    "AIM", "DPGAN", "DQRS", "FEM", "GEM", "HDMM", "MST", "MWEM", "DualQuery", "FrankWolfe",
-    "GaussianMarginals", "Independent", "MaxEnt", "QueryGAN", "SepFEM", "Synthesizer",
-]  # fmt: skip
-
 _COMMON = ("delta", "workload", "purpose", "neighbours", "rows_public", "beta", "variations")
 """Options that belong to a synthesizer; `fit` takes the others."""
 

@@ -28,8 +28,6 @@ from understudy.wording import percent, points
 
 T = TypeVar("T")
 
-__all__ = ["Level", "Verdict", "foreseen", "judge", "verdict"]
-
 _GOOD, _LIMITED = 0.05, 0.15
 """Mean total variation up to which a release is good for most analyses, and for large groups."""
 _GOOD_BOUND, _LIMITED_BOUND = 0.02, 0.10

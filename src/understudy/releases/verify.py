@@ -65,8 +65,6 @@ from understudy.units import OPEN, group
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Check", "Verification", "verify"]
-
 _LONGEST_DETAIL = 2000
 # Released numbers below these never occur: noise this far out has a probability below 1e-10.
 _LAPLACE_REACH, _GAUSSIAN_REACH = 24, 8

@@ -24,8 +24,6 @@ from understudy.source.files import FileSource, find
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["warmed"]
-
 
 def warmed(options: Options, schema: Schema, private: Any = None) -> Options:
     """With a method that starts from the rows of `public`, where such are given.

@@ -14,22 +14,6 @@ from understudy.report.facts import Column, Pair
 from understudy.report.training import Curve, Panel
 from understudy.wording import number, percent
 
-__all__ = [
-    "COLOURS",
-    "CURVES",
-    "HEAT",
-    "TEXT_ON",
-    "WITHIN",
-    "Axes",
-    "described",
-    "log_axis",
-    "scale",
-    "short",
-    "step_of",
-    "tick",
-    "worst_pair",
-]
-
 COLOURS = {
     "paper": ("#fbfbf9", "#15171a"),
     "card": ("#ffffff", "#1d2024"),

@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Classifier", "area", "fit"]
-
 Codes = Sequence[NDArray[np.unsignedinteger]]
 Floats = NDArray[np.float64]
 _MOST_PAIRS = 120

@@ -37,17 +37,6 @@ from understudy.source import Source, read
 from understudy.source.base import rows_that_count
 from understudy.wording import percent, points
 
-__all__ = [
-    "LOUD",
-    "Association",
-    "Band",
-    "Comparison",
-    "Learnt",
-    "MarginalError",
-    "compare",
-    "page",
-]
-
 LOUD = (
     "NOT PRIVATE: these are exact facts about the private rows. They are for the eyes of a custodian "
     "who may see the table. Do not publish them, and do not choose between releases by them: choosing "

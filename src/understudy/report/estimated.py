@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from itertools import islice
 
 from understudy._types import Clique
+from understudy.constraints.tokens import literal, named
 from understudy.errors import WorkloadError
 from understudy.estimates import Estimate
 from understudy.estimates.inner import inner
 from understudy.releases import Release
 from understudy.schema import Boolean, Category
-
-__all__ = ["dependent", "estimates", "headlines"]
 
 MOST = 12
 
@@ -23,15 +22,12 @@ MOST = 12
 def headlines(release: Release) -> Iterator[str]:
     """For each column the mean of its numbers, or the share of the commonest of its values."""
     for i, column in enumerate(release.schema.modelled):
-        name = '"' + column.name.replace('"', '""') + '"'
-        name = column.name if column.name.isidentifier() else name
+        name = named(column.name)
         if isinstance(column, Boolean):
             yield f"share({name} = true)"
         elif isinstance(column, Category):
             shares = release.model.marginal((i,))[: len(column.values)]
-            value = column.values[int(shares.argmax())]
-            shown = "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
-            yield f"share({name} = {shown})"
+            yield f"share({name} = {literal(column.values[int(shares.argmax())])})"
         else:
             try:
                 inner(column)

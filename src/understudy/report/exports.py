@@ -32,8 +32,6 @@ from understudy.report.page import fill
 from understudy.report.sheet import FILL_IN, sheet
 from understudy.schema import Boolean, Category, Column, Date, Datetime, Identifier, Integer, Number
 
-__all__ = ["FILL_IN", "FORMATS", "About", "describe"]
-
 _ROWS = "synthetic.parquet"
 _TYPE = "application/vnd.apache.parquet"
 _CROISSANT_TYPE = "application/x-parquet"  # Croissant's own name for it; its readers know no other

@@ -14,8 +14,6 @@ from understudy._types import Clique
 from understudy.releases import Release
 from understudy.schema import Category, Modelled
 
-__all__ = ["BAND", "Column", "Pair", "Reliable", "cell_sizes", "columns", "pairs", "sigmas"]
-
 BAND = 1.96
 """Half the width of a band, in standard deviations: 95 % of the noise."""
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 
 from understudy.report.facts import Column
 
-__all__ = ["Family", "Layout", "arranged", "brief"]
-
 _BARS = 8
 """Bars of a column without an order; its other values are in the table below it."""
 _DRAWN, _DRAWN_OF_MANY, _MANY = 12, 6, 24

@@ -45,8 +45,6 @@ from understudy.report.training import Panel, panels
 from understudy.units import group, scope
 from understudy.wording import at_most, bound, nothing, number, percent, points
 
-__all__ = ["NAME", "About", "fill", "read_audit", "render", "save", "write"]
-
 _BARS = 60
 _LETTERS = 1_200_000
 """About what the charts may take of a page that stays under two megabytes."""

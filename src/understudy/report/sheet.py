@@ -21,8 +21,6 @@ from understudy.report.page import fill
 from understudy.schema import Identifier
 from understudy.units import group
 
-__all__ = ["FILL_IN", "Item", "Section", "Sheet", "sheet"]
-
 FILL_IN = "(fill in)"
 _NOTICE = (
     "Filled in from the release by understudy. It is no statement of conformity with either document, "

@@ -24,8 +24,6 @@ from understudy.privacy.cost import Charge, Plan, SampledGroups
 from understudy.releases.release import Release
 from understudy.units import group
 
-__all__ = ["Curve", "Panel", "draw", "panels", "spent"]
-
 _POINTS = 8
 
 

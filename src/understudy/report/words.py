@@ -11,20 +11,6 @@ from understudy.releases import Release
 from understudy.units import Unit, things
 from understudy.wording import number, percent, points
 
-__all__ = [
-    "chance",
-    "counted",
-    "factor",
-    "meaning",
-    "noise",
-    "promise",
-    "protected",
-    "small",
-    "strength",
-    "tables",
-    "whose",
-]
-
 _SMALL = ("zero", "one", "two", "three", "four", "five", "six")
 
 

@@ -51,8 +51,6 @@ from understudy.schema.schema import Schema
 from understudy.schema.views import POSITIONS, coherent
 from understudy.units import MOST_WEIGHT, Unit, weight_of
 
-__all__ = ["SIBLINGS", "Family", "FamilySchema", "Layout", "weight_of"]
-
 SIBLINGS = ("same", "all", "none", "pairs")
 _MOST_SIZES = 1_000
 _SIBLINGS_WEIGH, _BEFORE_WEIGHS = 3.0, 8.0

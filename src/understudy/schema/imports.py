@@ -12,8 +12,6 @@ from understudy.columns.base import is_whole
 from understudy.errors import SchemaError
 from understudy.schema.schema import Schema
 
-__all__ = ["import_mbi", "import_sdv"]
-
 
 def import_mbi(source: str | os.PathLike[str]) -> Schema:
     """A schema from an mbi domain, `{"age": 85, "sex": 2}`, given as a path or as JSON text.

@@ -9,8 +9,6 @@ from understudy.columns.base import near
 from understudy.constraints.rule import Comparison, Condition, Rule
 from understudy.errors import SchemaError
 
-__all__ = ["TABLES", "Names"]
-
 TABLES = ("parent", "child")
 
 

@@ -17,8 +17,6 @@ from understudy.errors import InputError
 from understudy.quoting import in_our_words
 from understudy.schema.schema import Schema
 
-__all__ = ["ENDS", "PAIR", "Nodes"]
-
 ENDS = ("source", "target")
 PAIR = ("source_block", "target_block")
 _ALL = "all"

@@ -29,17 +29,14 @@ from understudy.columns.arrow import array_of, pc, same_stored, type_name, valid
 from understudy.columns.base import are_texts, is_whole, near, some
 from understudy.columns.binned import Binned
 from understudy.columns.reading import distinct_texts, flat, null_texts, shown
-from understudy.constraints.cuts import compared
 from understudy.constraints.deriving import Derived, Domain, derived_columns, targets
 from understudy.constraints.geography import Geography, Places
-from understudy.constraints.rule import Condition, Dependency, Rule
+from understudy.constraints.rule import Condition, Dependency, Rule, compared
 from understudy.constraints.rules import Rules
 from understudy.errors import InputError, SchemaError, UnconfirmedError, WorkError
 from understudy.files import write
 from understudy.schema import toml
 from understudy.units import EQUAL, OPEN, ROW, Unit
-
-__all__ = ["Schema", "nulls_by_column"]
 
 _LISTED = 60
 

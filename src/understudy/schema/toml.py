@@ -29,17 +29,6 @@ from understudy.columns.unmodelled import DISCOVER, SHAPE, UndeclaredOrdered
 from understudy.errors import SchemaError
 from understudy.units import OPEN
 
-__all__ = [
-    "NOTES",
-    "VERSION",
-    "Document",
-    "build_column",
-    "column_facts",
-    "edited",
-    "parse",
-    "write",
-]
-
 Facts = dict[str, Any]
 
 VERSION = 1

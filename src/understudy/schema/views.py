@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from understudy.schema.family import Layout
 
-__all__ = ["POSITIONS", "coherent"]
-
 POSITIONS = ("only", "first", "middle", "last")
 _ONLY, _FIRST, _MIDDLE, _LAST = range(len(POSITIONS))
 

@@ -22,8 +22,6 @@ from urllib.parse import parse_qs, unquote, urlencode, urlsplit, urlunsplit
 
 from understudy.errors import InputError
 
-__all__ = ["VARIABLE", "permitted"]
-
 VARIABLE = "UNDERSTUDY_DATABASES"
 _SCHEMES = ("postgres", "postgresql")
 _PORT = 5432

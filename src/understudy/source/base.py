@@ -33,28 +33,6 @@ from understudy.quoting import named, require_names, unquoted
 from understudy.schema import Schema
 from understudy.source.units import chosen, shares, turn
 
-__all__ = [
-    "BATCH_ROWS",
-    "Bindable",
-    "EncodedCounts",
-    "Native",
-    "Source",
-    "StreamedCounts",
-    "Table",
-    "Unreadable",
-    "Watchable",
-    "batches",
-    "check_header",
-    "check_names",
-    "counting",
-    "empty_batch",
-    "fold",
-    "is_bindable",
-    "read_table",
-    "rows_that_count",
-    "with_nulls",
-]
-
 Native: TypeAlias = Literal["arrow", "pandas", "polars"]
 """The kinds of table that rows are handed back in."""
 

@@ -20,8 +20,6 @@ from understudy.source.units import ROW_BYTES
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["DuckDBSource"]
-
 _BYTES_PER_THREAD = 1 << 28
 
 

@@ -17,8 +17,6 @@ from understudy.schema.nodes import ENDS, PAIR, Nodes
 from understudy.source.base import Source, fold
 from understudy.source.frames import frame_source
 
-__all__ = ["edge_source"]
-
 _BARE = (".txt", ".edges", ".edgelist")
 
 

@@ -41,8 +41,6 @@ from understudy.source.units import chosen, turn
 from understudy.source.views import DIALECTS, ViewEngine
 from understudy.units import Unit
 
-__all__ = ["FamilySource", "families_of"]
-
 Whole = NDArray[np.int64]
 
 

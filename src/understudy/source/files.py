@@ -29,8 +29,6 @@ from understudy.source.base import (
     empty_batch,
 )
 
-__all__ = ["FileSource", "Files", "Layout", "Ragged", "find", "ragged", "read_layout"]
-
 Format: TypeAlias = Literal["csv", "parquet"]
 
 _BLOCK_BYTES = 1 << 24

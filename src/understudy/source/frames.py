@@ -21,8 +21,6 @@ from understudy.source.base import (
     check_names,
 )
 
-__all__ = ["FrameSource", "frame_source", "to_frame"]
-
 
 class FrameSource(Table):
     """A data frame; it is looked at when it is bound, and never changed."""

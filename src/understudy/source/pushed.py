@@ -51,30 +51,6 @@ from understudy.source.base import (
 )
 from understudy.units import Unit
 
-__all__ = [
-    "JOINT_CELLS",
-    "Counted",
-    "Counting",
-    "Engine",
-    "EngineCost",
-    "HeldCounts",
-    "Operations",
-    "PushedCounts",
-    "PushedSource",
-    "Related",
-    "cells_per_pass",
-    "columns_of",
-    "encoded",
-    "engine_costs",
-    "held",
-    "in_one_pass",
-    "packed",
-    "places",
-    "quietly",
-    "told",
-    "unions",
-]
-
 Counted = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Packed cells that occur, in any order, and the number of rows in each."""
 
@@ -141,6 +117,17 @@ class Engine(Counting, Protocol):
     ) -> tuple[str, str, Callable[[str], pa.Table]]:
         """How a query calls two tables of this place, and what answers it with `cell` and `number`."""
         ...
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The values of a column at a level; `nulls`, and for a unit `no_units`, are none."""
+
+    column: str
+    level: Level
+    nulls: Sequence[str]
+    unit: Unit | None
+    no_units: Sequence[str]
 
 
 class PushedSource(Table):
@@ -223,18 +210,12 @@ class PushedSource(Table):
             self._check_named("unit", schema.unit.column)
         told = with_nulls(schema, self.null_values).null_values
         (own,) = (each.null_values for each in schema.columns if each.name == column)
-        return lambda level: held(self._holders(column, level, (*told, *own), schema.unit, told))
+        nulls, unit = (*told, *own), schema.unit
+        return lambda level: held(self._holders(Asked(column, level, nulls, unit, told)))
 
     @abstractmethod
-    def _holders(
-        self,
-        column: str,
-        level: Level,
-        nulls: Sequence[str],
-        unit: Unit | None,
-        no_units: Sequence[str],
-    ) -> pa.Table:
-        """The values of a column at a level, and how many hold each; `nulls` and `no_units` are none.
+    def _holders(self, asked: Asked) -> pa.Table:
+        """The values of a column, and how many hold each.
 
         Of a unit's values the first k in the order of md5("{salt}|{value}|{unit}") count.
         """

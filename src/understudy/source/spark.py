@@ -15,12 +15,12 @@ from typing import Any
 import pyarrow as pa
 
 from understudy.columns.forms import BLANKS, Form, Pieces
-from understudy.columns.unmodelled import Level
 from understudy.errors import InputError, SourceError
 from understudy.queries.evaluate import Clique
 from understudy.schema import Schema
 from understudy.source.addresses import permitted
 from understudy.source.pushed import (
+    Asked,
     Counted,
     Engine,
     PushedSource,
@@ -33,8 +33,6 @@ from understudy.source.pushed import (
     told,
 )
 from understudy.units import Unit
-
-__all__ = ["SparkSource", "is_master", "session", "spark_table"]
 
 _EXTRA = "pip install 'understudy[spark]', and a Java runtime"
 _MASTERS = ("local[", "local-cluster[", "spark://", "k8s://")
@@ -113,19 +111,12 @@ class SparkSource(PushedSource):
         super().__init__(frame.columns, nulls, where)
         self._frame = frame
 
-    def _holders(
-        self,
-        column: str,
-        level: Level,
-        nulls: Sequence[str],
-        unit: Unit | None,
-        no_units: Sequence[str],
-    ) -> pa.Table:
+    def _holders(self, asked: Asked) -> pa.Table:
         from pyspark.sql import Window
         from pyspark.sql import functions as sf
 
-        x = _text(column)
-        rows = self._frame.where(told(x, nulls, _Operations()))
+        level, unit, x = asked.level, asked.unit, _text(asked.column)
+        rows = self._frame.where(told(x, asked.nulls, _Operations()))
         for length, taken in level.taken:
             rows = rows.where(~(sf.substring(x, 1, length) if length else x).isin(list(taken)))
         if level.length:
@@ -135,7 +126,7 @@ class SparkSource(PushedSource):
             pairs = rows.select(x.alias("v"))
         else:
             who = _text(unit.column)
-            pairs = rows.where(told(who, no_units, _Operations())).select(
+            pairs = rows.where(told(who, asked.no_units, _Operations())).select(
                 sf.btrim(who, sf.lit(BLANKS)).alias("u"), x.alias("v")
             )
             text = sf.concat(sf.lit(f"{unit.salt}|"), sf.col("v"), sf.lit("|"), sf.col("u"))

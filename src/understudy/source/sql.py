@@ -19,12 +19,12 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pyarrow as pa
 
 from understudy.columns.forms import ANY_DECIMAL, BLANKS, Form, Pieces
-from understudy.columns.unmodelled import Level
 from understudy.errors import InputError, SourceError
 from understudy.queries.evaluate import Clique
 from understudy.schema import Schema
 from understudy.source.addresses import permitted
 from understudy.source.pushed import (
+    Asked,
     Counted,
     Engine,
     PushedSource,
@@ -37,8 +37,6 @@ from understudy.source.pushed import (
     told,
 )
 from understudy.units import Unit
-
-__all__ = ["SQLSource", "connect"]
 
 _EXTRA = "pip install 'understudy[sql]'"
 _ENGINES = {"postgres": "PostgreSQL", "postgresql": "PostgreSQL", "duckdb": "DuckDB"}
@@ -101,17 +99,10 @@ class SQLSource(PushedSource):
         super().__init__(expression.columns, nulls, where or f"{self._backend.name} table")
         self._expression = expression
 
-    def _holders(
-        self,
-        column: str,
-        level: Level,
-        nulls: Sequence[str],
-        unit: Unit | None,
-        no_units: Sequence[str],
-    ) -> pa.Table:
+    def _holders(self, asked: Asked) -> pa.Table:
         ibis, ops = _ibis(), _Operations(self._backend.name)
-        x = self._expression[column]
-        rows = self._expression.filter(told(x, nulls, ops))
+        level, unit, x = asked.level, asked.unit, self._expression[asked.column]
+        rows = self._expression.filter(told(x, asked.nulls, ops))
         for length, taken in level.taken:
             rows = rows.filter(~ops.among(ops.first(x, length) if length else x, taken))
         v = ops.text(x)
@@ -123,14 +114,14 @@ class SQLSource(PushedSource):
             pairs = rows.select(v=v, k=ops.md5(v))
         else:
             who = self._expression[unit.column]
-            rows, u = rows.filter(told(who, no_units, ops)), ops.trimmed(who, BLANKS)
+            rows, u = rows.filter(told(who, asked.no_units, ops)), ops.trimmed(who, BLANKS)
             pairs = rows.select(u=u, v=v, k=ops.md5(v), o=ops.md5(u)).distinct()
             pairs = pairs.mutate(h=ops.md5(unit.salt + "|" + pairs.v + "|" + pairs.u))
             order = ibis.window(group_by="o", order_by="h")
             pairs = pairs.mutate(place=ibis.row_number().over(order))
             pairs = pairs.filter(pairs.place < unit.max_rows)
-        asked = pairs.group_by(["v", "k"]).aggregate(n=pairs.count())
-        return _Link(self._backend, self._where).insist(asked.drop("k"))
+        counted = pairs.group_by(["v", "k"]).aggregate(n=pairs.count())
+        return _Link(self._backend, self._where).insist(counted.drop("k"))
 
     def _engine(self, schema: Schema) -> "_Database":
         forms = self._forms(schema)

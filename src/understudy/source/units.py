@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from understudy.units import Unit
 
-__all__ = ["ROW_BYTES", "chosen", "shares", "turn"]
-
 ROW_BYTES = 256
 """About what choosing takes in memory for a row, besides its codes."""
 

@@ -14,8 +14,6 @@ from understudy.source.base import Source, counting, fold, with_nulls
 from understudy.source.pushed import PushedSource
 from understudy.units import Unit
 
-__all__ = ["Holders"]
-
 
 class Holders:
     """The values of open columns and how many units hold each, from one scan of the source.

@@ -25,8 +25,6 @@ from understudy.queries.families import level_of
 from understudy.schema.family import POSITIONS, FamilySchema
 from understudy.source.pushed import Counted, in_one_pass
 
-__all__ = ["DIALECTS", "ViewEngine"]
-
 _ONLY, _FIRST, _MIDDLE, _LAST = range(len(POSITIONS))
 
 

@@ -16,8 +16,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import ParamSpec
 
-__all__ = ["Check", "ContractBroken", "all_of", "require"]
-
 P = ParamSpec("P")
 
 

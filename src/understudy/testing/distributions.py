@@ -32,15 +32,6 @@ from understudy.players.base import (
 from understudy.privacy.coarsened import Coarsened
 from understudy.testing.checks import require
 
-__all__ = [
-    "cliques_of",
-    "fingerprint",
-    "require_distribution",
-    "require_model",
-    "require_rows",
-    "tiny_problem",
-]
-
 _TOLERANCE = 1e-6
 
 

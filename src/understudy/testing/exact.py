@@ -28,27 +28,6 @@ import numpy as np
 from understudy.errors import InputError
 from understudy.privacy.noise import Noise
 
-__all__ = [
-    "ORDERS",
-    "Chooser",
-    "ChoosingNoise",
-    "Dataset",
-    "Divergences",
-    "Law",
-    "PrivacyViolation",
-    "Report",
-    "check",
-    "compare",
-    "discrete_gaussian_law",
-    "discrete_laplace_law",
-    "enumerate_transcripts",
-    "log_law",
-    "log_law_top_k",
-    "neighbours",
-    "product_law",
-    "unit_neighbours",
-]
-
 Row = Hashable
 Dataset = tuple[Row, ...]
 Law = Mapping[Hashable, float]

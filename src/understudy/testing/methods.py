@@ -34,8 +34,6 @@ from understudy.testing.exact import Chooser, ChoosingNoise, enumerate_transcrip
 from understudy.testing.players import tiny_tables
 from understudy.testing.stand_ins import Front, Rows, SeededNoise, StrictCharges, Tape, TinyCounts
 
-__all__ = ["check_method", "game_law", "method_checks", "tiny_design"]
-
 _SIZES = (2, 3, 1, 4, 2, 5)
 _RHOS = (
     Fraction(1, 10**15),

@@ -49,15 +49,6 @@ from understudy.testing.stand_ins import (
     TinyCounts,
 )
 
-__all__ = [
-    "AnswerKind",
-    "check_data_player",
-    "check_query_player",
-    "data_player_checks",
-    "query_player_checks",
-    "tiny_tables",
-]
-
 AnswerKind = Literal["tables", "cells", "signs"]
 """Noisy marginals; selected cells with a noisy count; selected cells with a side only."""
 

@@ -35,8 +35,6 @@ from understudy.testing.stand_ins import StillNoise, StrictCharges
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["SOURCE_SCHEMA", "check_source", "random_table", "source_checks"]
-
 _SECRET = "SECRET7431"
 _KINDS = ("a,b", 'q"x', "two\nlines", "é", "1e3", "2024-01-01")
 

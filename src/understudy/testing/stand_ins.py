@@ -32,17 +32,6 @@ from understudy.testing.checks import ContractBroken
 from understudy.testing.distributions import fingerprint
 from understudy.units import Unit
 
-__all__ = [
-    "Front",
-    "RecordingNoise",
-    "SeededNoise",
-    "StillNoise",
-    "StrictCharges",
-    "Tape",
-    "TinyCounts",
-    "table_of",
-]
-
 Integers = NDArray[np.int64]
 Rows = Sequence[tuple[int, ...]]
 

@@ -25,8 +25,6 @@ from understudy.web.site import Site, site_of
 from understudy.web.workers import Workers
 from understudy.web.workspace import Workspace
 
-__all__ = ["create_app"]
-
 
 def create_app(
     settings: Settings, starter: Launch | None = None, workers: Workers | None = None

@@ -29,8 +29,6 @@ from understudy.errors import UnderstudyError
 from understudy.source.addresses import VARIABLE as DATABASES
 from understudy.wording import byte_size
 
-__all__ = ["Limits", "Stopped", "follow_server", "heard", "run_confined", "tell"]
-
 _FORK = multiprocessing.get_context("forkserver")
 _FORK.set_forkserver_preload(["understudy.web.workers", "pyarrow.parquet", "pandas"])
 """Loaded once; pyarrow asks for pandas where it is installed."""

@@ -26,8 +26,6 @@ from understudy.schema.family import FamilySchema
 from understudy.schema.toml import build_column
 from understudy.wording import domain
 
-__all__ = ["KINDS", "Card", "Fact", "card", "cards", "column_from", "columns", "replaced"]
-
 KINDS = {
     "category": "one of a list",
     "boolean": "yes or no",

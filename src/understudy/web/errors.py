@@ -11,8 +11,6 @@ from understudy.errors import (
     WorkError,
 )
 
-__all__ = ["Busy", "Missing", "NotReady", "Refused", "TooLarge", "headline_of", "status_of"]
-
 
 class Missing(InputError):
     """There is nothing of that name; also what a name that cannot be one gets."""

@@ -27,17 +27,6 @@ from understudy.quoting import debugging, unforeseen
 from understudy.web.errors import Refused
 from understudy.web.people import People, Session
 
-__all__ = [
-    "LOOPBACK",
-    "Guard",
-    "Settings",
-    "form_is_ours",
-    "form_token",
-    "own_form",
-    "session_of",
-    "wants_page",
-]
-
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 

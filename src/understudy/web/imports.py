@@ -21,8 +21,6 @@ from understudy.report import NAME as REPORT
 from understudy.web.errors import TooLarge
 from understudy.wording import byte_size
 
-__all__ = ["EVERY", "PARTS", "TARGET", "check_file"]
-
 PARTS = (MANIFEST, *FILES)
 """What a release of one table is made of; one of two has `FAMILY_FILES` for the last."""
 EVERY = (*PARTS, *FAMILY_FILES, MEASURED, SIGNATURE, REPORT)

@@ -24,8 +24,6 @@ from understudy.source.addresses import VARIABLE as DATABASES
 from understudy.web.jobs import Jobs
 from understudy.web.workspace import Workspace, read_json, without_paths, write_json
 
-__all__ = ["main", "run"]
-
 _EVERY = 0.2
 _KINDER = 5
 

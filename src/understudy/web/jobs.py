@@ -25,8 +25,6 @@ from understudy.errors import InputError
 from understudy.progress import STAGES
 from understudy.web.workspace import Workspace, now, read_json, unused, write_json
 
-__all__ = ["ACTIVE", "Job", "Jobs", "Spent", "launch"]
-
 ACTIVE = ("starting", "waiting", "running", "cancelling")
 """States in which a process is at work."""
 

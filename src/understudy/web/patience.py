@@ -24,8 +24,6 @@ from typing import ClassVar
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["Patience", "PatientProtocol"]
-
 
 @dataclass(frozen=True, slots=True)
 class Patience:

@@ -34,8 +34,6 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from understudy.errors import InputError
 from understudy.web.workspace import now, read_json, write_json
 
-__all__ = ["HOURS", "LONGEST", "People", "Role", "Session", "Throttle", "TooManyTries", "Try"]
-
 HOURS = 12
 """How long a login lasts."""
 _SHORTEST, LONGEST = 10, 1024

@@ -17,8 +17,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from understudy.errors import InputError
 
-__all__ = ["BehindProxy", "networks"]
-
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 

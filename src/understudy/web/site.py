@@ -28,8 +28,6 @@ from understudy.web.workers import Workers
 from understudy.web.workspace import Table, Workspace, without_paths
 from understudy.wording import at_most, byte_size, duration, nothing, number, percent, points
 
-__all__ = ["Account", "Here", "Named", "Site", "Typed", "account_of", "site_of", "static_version"]
-
 
 def static_version() -> str:
     """Part of the addresses of our files, so that a browser may keep them until they change."""

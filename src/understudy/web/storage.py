@@ -25,8 +25,6 @@ from understudy.report.page import About
 from understudy.web.imports import EVERY
 from understudy.web.workspace import Workspace, read_json, write_json
 
-__all__ = ["Storage", "Summary"]
-
 T = TypeVar("T")
 _LOADED = 6
 _SMALL = 256

@@ -23,8 +23,6 @@ from understudy.web.guard import FOREIGN, form_is_ours
 from understudy.web.site import site_of
 from understudy.wording import byte_size
 
-__all__ = ["Received", "Sent", "received"]
-
 _MOST_FIELD = 10_000
 _MOST_FIELDS = 50
 _DAMAGED = "the form arrived damaged; send it again"

@@ -31,8 +31,6 @@ from understudy.web.confined import Limits, Stopped, follow_server, run_confined
 from understudy.web.errors import Busy
 from understudy.web.imports import check_file
 
-__all__ = ["Limits", "Turns", "Workers", "draft_files", "plan_release"]
-
 _KEPT = 512
 _SPAWN = multiprocessing.get_context("spawn")
 TABLE = Limits(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2, 600)

@@ -37,17 +37,6 @@ from understudy.errors import InputError, WorkError
 from understudy.privacy.ledger import Ledger
 from understudy.web.errors import Missing
 
-__all__ = [
-    "Table",
-    "Workspace",
-    "now",
-    "read_json",
-    "suffix_of",
-    "unused",
-    "without_paths",
-    "write_json",
-]
-
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 _VERSION = 1
 _PARTS = ("tables", "jobs", "releases", "checked", "audits", "published", "incoming")

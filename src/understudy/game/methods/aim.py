@@ -21,8 +21,6 @@ from understudy.privacy import accounting
 from understudy.privacy.budget import round_down
 from understudy.privacy.cost import Charge, Gaussian, Plan, Zcdp
 
-__all__ = ["AIMMethod"]
-
 
 @dataclass(frozen=True, slots=True)
 class AIMMethod(Method):

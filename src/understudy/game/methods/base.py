@@ -37,8 +37,6 @@ from understudy.privacy.cost import Charge, Gaussian, Plan
 from understudy.privacy.relation import Relation
 from understudy.queries import MAX_CELLS, Family, sizes
 
-__all__ = ["NO_SETTING", "Design", "Forecast", "Method", "Theorem", "WarmMethod", "planned"]
-
 E = TypeVar("E")
 
 _ASSUMED_ROWS = 10_000

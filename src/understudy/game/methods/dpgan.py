@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from understudy.players.data.checkpoints import Clusters, Task
     from understudy.players.data.gan import GanPlayer
 
-__all__ = ["DPGANMethod"]
-
 
 _SIGMA = Limit(lambda s: 0.1 <= s <= 1000, "must lie between 0.1 and 1000; 1 to 4 is usual")
 _RATE = Limit(lambda q: 0 < q <= 1, "must be above 0 and at most 1; 0.02 is usual")
@@ -38,7 +36,6 @@ _MOST_BITS = 15
 _ROWS = 20_000
 _WATCH = 0.05
 """Of a step's cost, what watching thresholds may take at most."""
-_MOST_MULTIPLIER = 2.0**20
 _WORDS = 2**32
 
 

@@ -18,8 +18,6 @@ from understudy.players.query.recycling import Recycling
 from understudy.players.query.weights import QueryWeights
 from understudy.privacy.cost import Charge, Plan, Selection
 
-__all__ = ["DQRSMethod"]
-
 
 @dataclass(frozen=True, slots=True)
 class DQRSMethod(DualQueryMethod):

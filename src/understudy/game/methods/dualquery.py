@@ -29,8 +29,6 @@ from understudy.players.query.weights import QueryWeights
 from understudy.privacy.buckets import UNIT
 from understudy.privacy.cost import Charge, Plan
 
-__all__ = ["DualQueryMethod", "sizes"]
-
 # The rules stay below these; what is asked for by hand may reach the limits of the settings.
 _MOST_ROUNDS, _MOST_SAMPLES = 400, 100
 # Perturbation between equals, in parts of the least weight: over tens of columns it stays below 1.

@@ -32,8 +32,6 @@ from understudy.privacy.cost import Charge, Plan, Selection
 from understudy.queries import separator
 from understudy.wording import nothing
 
-__all__ = ["FEMMethod", "SepFEMMethod"]
-
 _MOST_CODES = 1_000_000_000
 _SCALE = 1.0
 

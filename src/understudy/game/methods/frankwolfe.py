@@ -37,8 +37,6 @@ from understudy.privacy import planning
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Charge, Plan, Selection
 
-__all__ = ["FrankWolfeMethod"]
-
 
 @dataclass(frozen=True, slots=True)
 class FrankWolfeMethod(Method):

@@ -23,8 +23,6 @@ from understudy.players.data.reconstruction import Reconstruction
 from understudy.players.query.fixed import FixedMarginals
 from understudy.privacy.cost import Charge, Gaussian, Plan
 
-__all__ = ["GaussianMethod"]
-
 PURPOSE = "all marginals of the workload"
 
 

@@ -22,9 +22,6 @@ from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
 from understudy.privacy.questions import WorstMarginals
 from understudy.queries import cells
 
-__all__ = ["GEMMethod"]
-
-
 # Shares of ρ; see docs/methods/gem.md.
 _PAIRS, _SELECT, _AGAIN = 0.45, 0.05, 0.40
 _LEARNABLE = 2.0

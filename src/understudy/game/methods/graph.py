@@ -13,8 +13,6 @@ from understudy.players.query.graph import DegreesAndBlocks
 from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Gaussian, Plan
 
-__all__ = ["GraphMethod"]
-
 _NAMES, _CLASSES, _PAIRS = Fraction(3, 20), Fraction(1, 20), Fraction(7, 20)
 """Of ρ; sorted degrees get the rest, and blocks nothing where there is one: most of a graph's shape is
 in its degrees. Named ones need less, because they only say who has which."""

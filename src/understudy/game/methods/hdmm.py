@@ -31,8 +31,6 @@ from understudy.players.data.reconstruction import Reconstruction, maximal
 from understudy.players.query.fixed import FixedMarginals, Together
 from understudy.privacy.cost import Charge, Gaussian, Plan
 
-__all__ = ["HDMMMethod"]
-
 
 @dataclass(frozen=True, slots=True)
 class HDMMMethod(Method):

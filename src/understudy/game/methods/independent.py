@@ -10,8 +10,6 @@ from understudy.players.data.maxent import MaximumEntropy
 from understudy.players.query.fixed import FixedMarginals
 from understudy.privacy.cost import Charge, Gaussian, Plan
 
-__all__ = ["IndependentMethod"]
-
 
 @dataclass(frozen=True, slots=True)
 class IndependentMethod(Method):

@@ -19,8 +19,6 @@ from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Gaussian, Plan
 from understudy.privacy.questions import WorstMarginals
 
-__all__ = ["MSTMethod"]
-
 
 @dataclass(frozen=True, slots=True)
 class MSTMethod(Method):

@@ -29,8 +29,6 @@ from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
 from understudy.privacy.questions import GRID
 
-__all__ = ["MWEMMethod"]
-
 
 @dataclass(frozen=True, slots=True)
 class MWEMMethod(Method):

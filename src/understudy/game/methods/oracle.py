@@ -13,8 +13,6 @@ from understudy.game.methods.settings import Limit
 from understudy.oracles import Annealed
 from understudy.oracles.exact import Exact
 
-__all__ = ["ORACLE", "SECONDS", "exact", "seconds_of_search"]
-
 ORACLE = Limit(("annealed", "exact").__contains__, "is not known; choose annealed or exact")
 SECONDS = Limit(
     lambda seconds: 0 < seconds < float("inf"),

@@ -42,8 +42,6 @@ from understudy.privacy.questions.moments import GRID, KINDS, RandomFeatures
 from understudy.privacy.questions.moments import event_for as noise_for
 from understudy.wording import nothing
 
-__all__ = ["QueryGANMethod"]
-
 COLUMNS = "one-way marginals"
 ORDERED = "ordered columns"
 TABLES = "moments of the critics"

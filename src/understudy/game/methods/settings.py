@@ -16,18 +16,6 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from understudy.errors import InputError
 
-__all__ = [
-    "POSITIVE",
-    "SHARE",
-    "Limit",
-    "between",
-    "least",
-    "one_of",
-    "settings",
-    "typed",
-    "whole",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Limit:

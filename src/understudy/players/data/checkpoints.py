@@ -20,16 +20,6 @@ from understudy.models import Empirical
 from understudy.players.base import Clique, Problem
 from understudy.queries import cells
 
-__all__ = [
-    "Candidates",
-    "Clusters",
-    "Task",
-    "by_clusters",
-    "by_marginals",
-    "by_task",
-    "least_squares",
-]
-
 Records = Sequence[NDArray[Any]]
 """One array of codes per column."""
 

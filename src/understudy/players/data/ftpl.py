@@ -42,8 +42,6 @@ from understudy.players.base import (
 )
 from understudy.players.data.response import uniform_queries
 
-__all__ = ["PerturbedLeader", "UnitLeader"]
-
 Records = NDArray[np.integer[Any]]
 
 

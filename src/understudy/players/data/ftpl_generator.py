@@ -55,8 +55,6 @@ if TYPE_CHECKING:
     from understudy.nets.duel import Critics, Truth
     from understudy.nets.leader import Features, Past, Player, Trained
 
-__all__ = ["MATCHING", "FTPLGenerator", "Judged"]
-
 MATCHING = "matching"
 """The play without a past: a gradient step against the last critic of noisy means."""
 Records = NDArray[np.integer[Any]]

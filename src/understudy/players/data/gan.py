@@ -44,8 +44,6 @@ from understudy.progress import Progress
 if TYPE_CHECKING:
     from understudy.nets.gan import Gan, Pace, Playing, Rows
 
-__all__ = ["GanPlayer", "GanView"]
-
 _LEAST, _MOST, _PER_ROW = 20_000, 200_000, 4
 """Records of the final model: so many for a row, within bounds."""
 _SWEEPS = 10

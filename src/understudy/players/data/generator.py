@@ -25,8 +25,6 @@ from understudy.progress import Progress, silent
 if TYPE_CHECKING:
     from understudy.nets.training import Effort, Mixture
 
-__all__ = ["GeneratorPlayer", "ProductMixture", "listed"]
-
 
 _LEAST, _MOST, _PER_ROW = 20_000, 400_000, 8
 """Records of the final model: so many for a row, within bounds."""

@@ -22,8 +22,6 @@ from understudy._types import Codes
 if TYPE_CHECKING:
     from understudy.nets.gan import Rows
 
-__all__ = ["LOOKED_AT", "Grouping", "grouped", "parted", "regrouped"]
-
 Float = NDArray[np.float64]
 
 LOOKED_AT = 512

@@ -19,8 +19,6 @@ from understudy.players.base import (
     Problem,
 )
 
-__all__ = ["Matching"]
-
 
 @dataclass(frozen=True, slots=True)
 class Matching(DataPlayer[Empirical]):

@@ -10,8 +10,6 @@ from understudy.models import Measured, Weighted
 from understudy.models.fitting import Effort, Fitted, fit, independent
 from understudy.players.base import Answers, DataPlayer, Kind, Problem
 
-__all__ = ["Particles"]
-
 State = tuple[tuple[Measured, ...], int]
 
 _LEAST = 20_000

@@ -28,8 +28,6 @@ from understudy.models import Decomposable, Empirical, Measured, simplex
 from understudy.models.residual import cell_variance, closure, reconstruct
 from understudy.players.base import Answers, Clique, DataPlayer, Kind, Problem
 
-__all__ = ["Reconstruction", "maximal"]
-
 Codes = Sequence[NDArray[np.integer]]
 Target = tuple[Clique, Table, float]
 State = tuple[tuple[Measured, ...], Decomposable | Empirical]

@@ -39,8 +39,6 @@ from understudy.players.base import (
 )
 from understudy.queries import cells
 
-__all__ = ["ANNEALED", "BestResponse", "Responses", "uniform_queries"]
-
 ANNEALED = Annealed(starts=8, blocks=24)
 
 

@@ -38,8 +38,6 @@ from understudy.models import Decomposable, View
 from understudy.models.decomposable import project
 from understudy.players.base import Answers, Clique, DataPlayer, Kind, MeasuredCell, Problem
 
-__all__ = ["MultiplicativeWeights", "SoftmaxResponse", "Universe", "inside", "log_softmax"]
-
 # A measured share is kept off 0 and 1, from where no later answer could move it.
 _FLOOR = 1e-9
 # Weights are normalised again before their sum leaves this range.

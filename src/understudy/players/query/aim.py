@@ -35,8 +35,6 @@ from understudy.privacy.gate import Gate
 from understudy.privacy.questions import LARGEST_WEIGHT, Marginals, WorstMarginals
 from understudy.privacy.relation import Relation
 
-__all__ = ["AdaptiveRounds", "candidates"]
-
 SELECTION = Fraction(1, 10)
 """Of a round, what the choice of the marginal costs."""
 

@@ -22,8 +22,6 @@ from understudy.privacy.questions import BestModels, NetworkGradient
 from understudy.privacy.questions.best_models import Models
 from understudy.privacy.questions.gradient import Groups
 
-__all__ = ["CriticSteps"]
-
 
 @dataclass(frozen=True, slots=True)
 class CriticSteps:

@@ -9,8 +9,6 @@ from understudy.players.base import Answers, Clique, Kind, Measured, Problem, Qu
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Marginals
 
-__all__ = ["FixedMarginals", "InTurn", "Together", "measure"]
-
 
 def measure(
     gate: Gate, purpose: str, cliques: tuple[Clique, ...], sigma: float

@@ -20,8 +20,6 @@ from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Degrees, Marginals, Triangles
 
-__all__ = ["DegreesAndBlocks"]
-
 
 @dataclass(frozen=True, slots=True)
 class DegreesAndBlocks:

@@ -21,8 +21,6 @@ from understudy.players.base import Clique, Problem, View
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import ThresholdedErrors, WorstMarginals
 
-__all__ = ["Interactions", "beyond", "clear"]
-
 _CORRECTED = 0.8
 """A measurement with noise σ corrects what is beyond 0.8σ, the mean of |N(0, σ²)|, in a cell."""
 _CLEAR = 4.0

@@ -34,8 +34,6 @@ from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import CellCounts, PickedCells, PickedQueries, WorstCell
 from understudy.queries import Family
 
-__all__ = ["CellPicker", "ExponentialMechanism", "NoisyVertex", "QueryPicker"]
-
 
 @dataclass(frozen=True, slots=True)
 class ExponentialMechanism:

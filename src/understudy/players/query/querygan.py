@@ -42,8 +42,6 @@ from understudy.privacy.questions import Critic, Moments, Payoff
 from understudy.privacy.questions.moments import RandomFeatures
 from understudy.queries import cells
 
-__all__ = ["LogisticCritics", "Payoffs", "RandomMoments", "grouped"]
-
 
 @dataclass(frozen=True, slots=True)
 class RandomMoments:

@@ -38,9 +38,6 @@ from understudy.privacy.cost import Charge, Plan, Selection
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import BernoulliRejection, rejection_scale
 
-__all__ = ["GAMMA", "Recycling"]
-
-
 GAMMA = 0.3
 """γ: a coin comes up with probability at most e^−γ."""
 _COIN = 1 / (8 * math.expm1(-GAMMA) ** 2)

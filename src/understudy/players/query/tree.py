@@ -19,8 +19,6 @@ from understudy.players.query.fixed import measure
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import WorstMarginals
 
-__all__ = ["SpanningTree"]
-
 
 @dataclass(frozen=True, slots=True)
 class SpanningTree:

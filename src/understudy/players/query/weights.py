@@ -26,8 +26,6 @@ from understudy.privacy.cost import Charge, Plan, Selection
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import PickedCells
 
-__all__ = ["Listed", "QueryWeights", "squares"]
-
 Listed = Empirical | Responses
 """Views that list records."""
 

@@ -16,7 +16,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from understudy import files
 from understudy.draft import RowsPerUnit, confirm
-from understudy.draft.review import Choice, Decision, Topic, answered, decision_named, decisions
+from understudy.draft.answers import Choice, Decision, Topic, answered
+from understudy.draft.review import decision_named, decisions
 from understudy.errors import InputError, SchemaError, UnderstudyError
 from understudy.privacy.budget import Budget
 from understudy.privacy.ledger import Composition
