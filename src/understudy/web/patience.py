@@ -79,20 +79,29 @@ class PatientProtocol(H11Protocol):
         self._arrived += len(data)
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
-            self.cycle.transport = _AnswerFirst(self)  # type: ignore[assignment]
+            self.cycle.transport = _AnswerFirst(self, self.transport)  # type: ignore[assignment]
         self._watch()
 
-    def hang_up(self) -> None:
+    def send_400_response(self, msg: str) -> None:
+        """What is no request gets its answer too, however much of it is still being sent."""
+        connection = self.transport
+        self.transport = _AnswerFirst(self, connection)  # type: ignore[assignment]
+        try:
+            super().send_400_response(msg)
+        finally:
+            self.transport = connection
+
+    def hang_up(self, connection: asyncio.Transport) -> None:
         """Close the connection, but let a client that is still sending see its answer first.
 
         To close a socket with bytes that nobody read resets the connection, and the client loses an
         answer that it has not read yet. So our side alone is closed, and the rest lingers.
         """
-        if self.conn.their_state is h11.SEND_BODY and self.transport.can_write_eof():
+        if self.conn.their_state in (h11.SEND_BODY, h11.ERROR) and connection.can_write_eof():
             self._hung_up = True
-            self.transport.write_eof()
+            connection.write_eof()
         else:
-            self.transport.close()
+            connection.close()
 
     def on_response_complete(self) -> None:
         """An answer is given, perhaps before the request was read."""
@@ -134,6 +143,8 @@ class PatientProtocol(H11Protocol):
     def _now(self) -> object:
         """What is waited for: headers, a body, the rest of a refused one, or nothing."""
         state = self.conn.their_state
+        if self._hung_up:
+            return "refused"
         if state is h11.SEND_BODY:
             return "refused" if self.cycle.response_complete else h11.SEND_BODY
         return h11.IDLE if state is h11.IDLE and not self._idle else None
@@ -164,12 +175,13 @@ class _AnswerFirst:
     """A connection as uvicorn's answer uses it: written to, asked whether it closes, and closed."""
 
     protocol: PatientProtocol
+    connection: asyncio.Transport
 
     def write(self, data: bytes) -> None:
-        self.protocol.transport.write(data)
+        self.connection.write(data)
 
     def is_closing(self) -> bool:
-        return self.protocol.transport.is_closing()
+        return self.connection.is_closing()
 
     def close(self) -> None:
-        self.protocol.hang_up()
+        self.protocol.hang_up(self.connection)
