@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from understudy import cli, demo
+from understudy import cli
 
 from .test_readme import PAGES, ROOT
 
@@ -38,6 +38,26 @@ rng = np.random.default_rng(0)
 low, high = np.full(3, -1.0), np.full(3, 1.0)
 X, X_new = rng.uniform(-1, 1, (500, 3)), rng.uniform(-1, 1, (5, 3))
 y = np.where(X[:, 0] > 0, "yes", "no")
+""",
+    "docs/families.md": """
+from pyarrow.csv import write_csv
+import understudy as us
+from understudy import cli
+from understudy.testing.households import households as generated
+from understudy.testing.visits import visits as generated_visits
+made, clinic = generated(2000, key=1), generated_visits(1000, key=1)
+households, persons, patients, visits = made.households, made.persons, clinic.patients, clinic.visits
+for name in ("households", "persons", "patients", "visits"):
+    write_csv(globals()[name], name + ".csv")
+write_csv(visits.join(patients, "patient_id"), "stays.csv")
+cli.main(["schema", "draft", "households.csv", "persons.csv", "--out", "homes.toml"])
+cli.main(["schema", "confirm", "homes.toml", "--all"])
+""",
+    "docs/workload.md": """
+from pyarrow.csv import write_csv
+from understudy.demo import city_health_survey, schema
+schema().save("survey.schema.toml")
+write_csv(city_health_survey(2000), "survey.csv")
 """,
     "docs/benchmarks.md": """
 import understudy as us
@@ -113,8 +133,6 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.setattr("builtins.input", lambda prompt="": next(answers))
     files_at_hand(tmp_path)
     name = str(page.relative_to(ROOT))
-    if page.name == "workload.md":
-        demo.schema().save(tmp_path / "survey.schema.toml")
     module = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)  # where dataclasses look their names up
     exec(AT_HAND.get(name, ""), module.__dict__)
