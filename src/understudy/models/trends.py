@@ -5,8 +5,8 @@ trend with it, though one number has far less noise than its table: σ·‖ST‖
 trend of a pair is fitted by itself. Columns get scores S of mean 0 and variance 1: normal scores of the
 values in order, or, where most rows lie beside the order, whether they do. λ of the factor
 exp(λ·S⊗T) takes the sum Σ S·T of the model to that of everything measured of the pair; λ is believed
-to lie around zero, as far as those of all pairs do (empirical Bayes), and to turn no cell by more than
-about e.
+to be zero in some pairs and to lie around it in others, as all pairs together say (empirical Bayes),
+and to turn no cell by more than about e.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ from understudy._types import Clique, Table
 from understudy.models.blocks import Block
 from understudy.models.measured import Measured, merge
 
-__all__ = ["Trend", "scores", "trends"]
+__all__ = ["Joined", "Trend", "joined", "scores", "trends"]
 
 _STEPS, _FURTHEST = 4, 1.0
 """Of Newton's method, and how far λ goes in one."""
 _FLATTEST = 0.2
 """The least slope of a sum in λ, over that of independent columns."""
+_ROUNDS, _RARE, _SURE = 30, 0.02, 500.0
+"""Of expectation and maximisation, and the least share of pairs with a trend, and without one."""
 _INSIDE = 0.5
 """The share of rows in order from which on their order is the score."""
 
@@ -64,6 +66,44 @@ class Trend(Block):
         return np.exp(step)
 
 
+@dataclass(eq=False)
+class Joined(Block):
+    """Blocks over all values of one pair, refined one after the other on one look at the records."""
+
+    parts: tuple[Block, ...] = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        """θ has a row for each part."""
+        self.theta = np.zeros((len(self.parts), self.y.size))
+        self.again = np.zeros(self.y.size)
+
+    def whole(self, shape: tuple[int, ...]) -> Table:
+        """As of `Block`."""
+        return self.theta.sum(axis=0).reshape([shape[i] for i in self.clique])
+
+    def refine(self, current: Table, rows: float, part: float = 1.0) -> Table:
+        """As of `Block`."""
+        factors = np.ones_like(current)
+        for block, theta in zip(self.parts, self.theta, strict=True):
+            block.theta = theta
+            factors *= block.refine(current * factors, rows, part)
+        self.theta = np.stack([block.theta for block in self.parts])
+        return factors
+
+
+def joined(blocks: Sequence[Block], found: Sequence[Trend]) -> list[Block]:
+    """The blocks and the trends, where a pair has both and the block is over all values, as one."""
+    trend_of = {trend.clique: trend for trend in found}
+    every: list[Block] = []
+    for block in blocks:
+        trend = trend_of.pop(block.clique, None) if block.labels is None else None
+        if trend is not None:
+            told = block.clique, None, block.y, block.ratio, block.noise, None
+            block = Joined(*told, parts=(block, trend))
+        every.append(block)
+    return [*every, *trend_of.values()]
+
+
 def trends(
     measured: Sequence[Measured], estimates: Sequence[Table], ordered: Sequence[int], rows: float
 ) -> list[Trend]:
@@ -83,11 +123,30 @@ def trends(
     ]  # fmt: skip
     if not found:
         return []
-    spread = float(np.mean([min(at * at, 1.0) - variance for _, at, variance in found]))
-    for block, _, variance in found:
-        steepest = np.prod([float(np.abs(each).max()) for each in block.scores])
-        block.penalty = rows * variance / max(min(spread, steepest**-2.0), 1e-6)
+    seen = np.array([(at, variance) for _, at, variance in found])
+    steepest = np.array([[np.abs(each).max() for each in block.scores] for block, _, _ in found])
+    kept = _kept(np.clip(seen[:, 0], -1.0, 1.0), seen[:, 1], steepest.prod(axis=1) ** -2)
+    for (block, _, _), part in zip(found, kept, strict=True):
+        block.penalty = rows * (1 / max(float(part), 1e-6) - 1)
     return [block for block, _, _ in found]
+
+
+def _kept(at: Table, variance: Table, most: Table) -> Table:
+    """The parts of noisy numbers that are believed: of some share they are nothing but noise.
+
+    All others come from a normal law around zero, by expectation and maximisation; of each number its
+    variance is at most `most`.
+    """
+    share, spread = 0.5, max(float(np.mean(at**2 - variance)), float(np.mean(variance)))
+    chance, part = np.ones(at.size), np.ones(at.size)
+    for _ in range(_ROUNDS):
+        law = np.minimum(spread, most)
+        part = law / (law + variance)
+        more = (part * at**2 / variance + np.log1p(-part)) / 2
+        chance = 1 / (1 + (1 / share - 1) * np.exp(-np.clip(more, -_SURE, _SURE)))
+        share = float(np.clip(chance.mean(), _RARE, 1 - _RARE))
+        spread = float(chance @ (part**2 * at**2 + part * variance) / chance.sum())
+    return chance * part
 
 
 def _trend(
