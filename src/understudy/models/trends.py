@@ -21,9 +21,9 @@ from understudy._types import Clique, Table
 from understudy.models.blocks import Block
 from understudy.models.measured import Measured, merge
 
-__all__ = ["Joined", "Trend", "joined", "scores", "trends"]
+__all__ = ["Trend", "scores", "trends"]
 
-_STEPS, _FURTHEST = 4, 1.0
+_STEPS, _FURTHEST = 2, 1.0
 """Of Newton's method, and how far λ goes in one."""
 _FLATTEST = 0.2
 """The least slope of a sum in λ, over that of independent columns."""
@@ -64,44 +64,6 @@ class Trend(Block):
         step = (part * move * along).reshape(-1)
         self.theta = self.theta + step
         return np.exp(step)
-
-
-@dataclass(eq=False)
-class Joined(Block):
-    """Blocks over all values of one pair, refined one after the other on one look at the records."""
-
-    parts: tuple[Block, ...] = field(kw_only=True)
-
-    def __post_init__(self) -> None:
-        """θ has a row for each part."""
-        self.theta = np.zeros((len(self.parts), self.y.size))
-        self.again = np.zeros(self.y.size)
-
-    def whole(self, shape: tuple[int, ...]) -> Table:
-        """As of `Block`."""
-        return self.theta.sum(axis=0).reshape([shape[i] for i in self.clique])
-
-    def refine(self, current: Table, rows: float, part: float = 1.0) -> Table:
-        """As of `Block`."""
-        factors = np.ones_like(current)
-        for block, theta in zip(self.parts, self.theta, strict=True):
-            block.theta = theta
-            factors *= block.refine(current * factors, rows, part)
-        self.theta = np.stack([block.theta for block in self.parts])
-        return factors
-
-
-def joined(blocks: Sequence[Block], found: Sequence[Trend]) -> list[Block]:
-    """The blocks and the trends, where a pair has both and the block is over all values, as one."""
-    trend_of = {trend.clique: trend for trend in found}
-    every: list[Block] = []
-    for block in blocks:
-        trend = trend_of.pop(block.clique, None) if block.labels is None else None
-        if trend is not None:
-            told = block.clique, None, block.y, block.ratio, block.noise, None
-            block = Joined(*told, parts=(block, trend))
-        every.append(block)
-    return [*every, *trend_of.values()]
 
 
 def trends(
