@@ -23,7 +23,7 @@ from understudy.models.measured import Measured, merge
 
 __all__ = ["Trend", "scores", "trends"]
 
-_STEPS, _FURTHEST = 2, 1.0
+_STEPS, _FURTHEST = 4, 1.0
 """Of Newton's method, and how far λ goes in one."""
 _FLATTEST = 0.2
 """The least slope of a sum in λ, over that of independent columns."""
