@@ -28,6 +28,7 @@ from understudy.models.margins import one_ways
 from understudy.models.measured import Labels, Measured, View
 from understudy.models.moves import Cloud, spread
 from understudy.models.smooth import smooth
+from understudy.models.trends import trends
 from understudy.models.weighted import Weighted, swaps_for
 
 __all__ = ["Effort", "Fitted", "fit", "independent"]
@@ -103,6 +104,7 @@ def fit(
     blocks, columns = [block for block in found if block.shows], column_blocks(estimates)
     if ordered:
         blocks = [_smooth(block, estimates, ordered) for block in blocks]
+        blocks += trends(measured, estimates, ordered, rows)
     tree = JunctionTree(shape, *grow(shape, gains, effort.tree_cells))
     _fit_tree(tree, [*blocks, *columns], rows, effort.tree_sweeps)
     codes = tree.sample(effort.records, rng)
