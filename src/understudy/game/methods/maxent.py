@@ -8,10 +8,10 @@ there (`understudy.players.query.survey`). The data player fits weighted records
 One public rule divides ρ. Let J be the number of pairs, K their mean number of cells and σ the noise if
 all were measured with share 0.45. What a cell can tell is n/(Kσ): pairs get 0.45·min(1, 2n/(Kσ)), looks
 0.04, higher-order looks 0.01 where the workload has larger tables, measuring again 0.41 (J/3 tables, 30
-at least and 60 at most, in one round, or in two where most pairs are too large to be seen whole), and one-way tables the rest, divided between
-columns by (weight · values)^½ in steps of two. Pairs share their part by weight^⅔, which makes the
-weighted error least, in steps of four: eight times the weight is half the noise. Where n is private the
-rule takes 20 000 for it.
+at least and 60 at most, in one round, or in two where most pairs are too large to be seen whole), and
+one-way tables the rest, divided between columns by (weight · values)^½ in steps of two. Pairs share
+their part by weight^⅔, which makes the weighted error least, in steps of four: eight times the weight
+is half the noise. Where n is private the rule takes 20 000 for it.
 
 Pairs of two ordered columns are measured in runs of neighbouring values, 0.1·n/σ cells in all: a trend
 shows in few cells, whose noise is less, and the fit is smooth inside them (`understudy.models.smooth`).
