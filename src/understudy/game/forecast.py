@@ -263,8 +263,9 @@ def updated(errors: Errors, measured: float, scale: float, most: float) -> Error
     """With the worst cell as the certificate measured it, with Laplace noise of this scale.
 
     The posterior median and nine tenths, where the logarithm of what is seen lies around that of what
-    was expected, a little below, by Student's law: mostly close, so that a noisy certificate changes little, and now and
-    then far away, where the certificate is believed. Nothing beyond `most`, the bound that it states.
+    was expected, a little below, by Student's law: mostly close, so that a noisy certificate changes
+    little, and now and then far away, where the certificate is believed. Nothing beyond `most`, the
+    bound that it states.
     """
     times = np.linspace(-4, 4, 1601)
     at = max(_MEDIAN * errors.worst, 1e-9) * np.exp(times)
