@@ -125,9 +125,11 @@ def tables(folder: Path) -> dict[str, Path]:
 def _apart(job: Job) -> dict[str, Any]:
     """Measured in a process of its own, one thread; what it refused to do is kept in its words."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    environment = {**os.environ, **threads}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", ONE, json.dumps(asdict(job))],
-        capture_output=True, text=True, check=False, env={**os.environ, **threads},
+        capture_output=True, text=True, check=False, env=environment,
     )  # fmt: skip
     if done.returncode:
         return {"refused": (done.stderr.strip().splitlines() or ["?"])[-1]}

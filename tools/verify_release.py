@@ -1770,7 +1770,8 @@ def _pairs_share(d: Design, pairs: list[Clique], rho: float, rows: int) -> float
 
 
 def _maxent(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
-    pairs, rows, quanta = _heaviest(d, p["pairs"]), d.assumed(20_000), p["quanta"]
+    pairs, rows = _heaviest(d, p["pairs"]), d.assumed(20_000)
+    quanta = _quanta(p, pairs)
     if not pairs:
         return _one_ways(d, rho)
     hidden = rows < 60 * math.sqrt(d.sides * len(pairs) / (0.9 * rho))
@@ -1792,7 +1793,7 @@ def _maxent(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
     rho /= one + max(share, 1e-6) + 0.04 + higher + 0.41 + 0.005 * len(outside)
 
     def merged(part: float) -> int:
-        """Pairs too large to be seen whole where 30 tables share this part of ρ."""
+        """Pairs too large to be seen whole where `quanta` tables share this part of ρ."""
         sigma = math.sqrt(d.sides * quanta / (2 * part))
         return sum(d.cells(pair) > 4 * (rows / sigma) for pair in pairs)
 
@@ -1810,6 +1811,11 @@ def _maxent(d: Design, p: dict[str, Any], rho: float) -> list[Slot]:
         made.append(gaussian(f"errors of {order}-way tables", 0.0025 * rho, k, d.sides))
     made.append(gaussian("measure again", 0.41 * rho / rounds, d.sides * quanta, times=rounds))
     return made
+
+
+def _quanta(p: dict[str, Any], pairs: list[Clique]) -> int:
+    """How many tables a round measures again."""
+    return p["quanta"] or min(60, max(30, len(pairs) // 3))
 
 
 def _outside(d: Design, p: dict[str, Any], pairs: list[Clique]) -> dict[int, list[Clique]]:
@@ -2216,7 +2222,7 @@ GAMES: dict[str, tuple[Callable[..., list[Slot]], dict[str, Any]]] = {
     "hdmm": (_hdmm, {"levels": "small"}),
     "independent": (_independent, {}),
     "maxent": (_maxent, {
-        "quanta": "times", "pairs": ("null", "times"), "interactions?": "true",
+        "quanta": ("null", "times"), "pairs": ("null", "times"), "interactions?": "true",
     }),
     "mst": (_mst, {"one_ways": "positive", "selection": "positive", "pairs": "positive"}),
     "mwem": (_mwem, {**PICKS, "measure": ("true", "false"), "selection": "share"}),
@@ -2367,7 +2373,7 @@ def pools_of(d: Design, p: dict[str, Any], b: Bundle) -> list[Pool]:
         outside = {c for tables in _outside(d, p, measured).values() for c in tables}
         for purpose, own, _ in _pair_tiers(d, measured):
             pool(purpose, own, merged=True)
-        again = slots.get("measure again", {"times": 0})["times"] * p["quanta"]
+        again = slots.get("measure again", {"times": 0})["times"] * _quanta(p, measured)
         able = {*columns, *pairs, *larger, *outside}
         pool("measure again", able, again, merged=True, averaged=True)
         worst = slots.get("select the worst", {"times": 0, "event": {"k": 0}})

@@ -49,6 +49,20 @@ def test_pairs_that_do_not_fit_in_memory_are_refused_with_a_remedy():
     assert "10,000 values" in str(e.value)
 
 
+@pytest.mark.parametrize(
+    ("columns", "quanta", "units"),
+    [(8, None, 30), (16, None, 40), (24, None, 60), (24, 30, 30)],  # 28, 120 and 276 pairs
+)
+def test_more_pairs_are_measured_again_more_often(columns, quanta, units):
+    pairs = tuple(itertools.combinations(range(columns), 2))
+    weights = (1.0,) * len(pairs)
+    design = Design((3,) * columns, pairs, weights, Relation.ADD_REMOVE, 10_000)
+    method = MaxEntMethod(quanta=quanta)
+    plan = Plan(method.charges(design, Fraction(1, 50)))
+    query, _ = method.players(design, plan)
+    assert plan[Survey.AGAIN].event.changes == query.units == units
+
+
 def test_fewer_pairs_are_those_that_most_of_the_workload_holds():
     cliques = ((0, 1, 2), (1, 2, 3), (2, 3))
     design = Design((2,) * 4, cliques, (1.0, 2.0, 4.0), Relation.ADD_REMOVE, 100)

@@ -7,11 +7,11 @@ there (`understudy.players.query.survey`). The data player fits weighted records
 
 One public rule divides ρ. Let J be the number of pairs, K their mean number of cells and σ the noise if
 all were measured with share 0.45. What a cell can tell is n/(Kσ): pairs get 0.45·min(1, 2n/(Kσ)), looks
-0.04, higher-order looks 0.01 where the workload has larger tables, measuring again 0.41 (in one round,
-or in two where most pairs are too large to be seen whole), and one-way tables the rest, divided between
-columns by (weight · values)^½ in steps of two. Pairs share their part by weight^⅔, which makes the
-weighted error least, in steps of four: eight times the weight is half the noise. Where n is private the
-rule takes 20 000 for it.
+0.04, higher-order looks 0.01 where the workload has larger tables, measuring again 0.41 (J/3 tables, 30
+at least and 60 at most, in one round, or in two where most pairs are too large to be seen whole), and
+one-way tables the rest, divided between columns by (weight · values)^½ in steps of two. Pairs share
+their part by weight^⅔, which makes the weighted error least, in steps of four: eight times the weight
+is half the noise. Where n is private the rule takes 20 000 for it.
 
 Pairs of two ordered columns are measured in runs of neighbouring values, 0.1·n/σ cells in all: a trend
 shows in few cells, whose noise is less, and the fit is smooth inside them (`understudy.models.smooth`).
@@ -58,6 +58,8 @@ ONE_WAY = "one-way marginals"
 _ROWS = 20_000
 _PAIRS, _LOOK, _HIGHER, _AGAIN = 0.45, 0.04, 0.01, 0.41
 _LEARNABLE = 2.0
+# Measurements of an adaptive round: a third of the pairs, within these; chosen on generated tables.
+_UNITS = 30, 60
 # Pairs with more cells than this times n/σ are looked at in two merged forms as well.
 _BIG = 4.0
 _MERGED = (1.0, 0.125)
@@ -86,8 +88,8 @@ class MaxEntMethod(Method):
 
     records: int = 200_000
     """Weighted records of the final model, at most."""
-    quanta: int = 30
-    """Measurements that every adaptive round places."""
+    quanta: int | None = None
+    """Measurements that every adaptive round places; None: a third of the pairs, from 30 to 60."""
     pairs: int | None = None
     """At most this many pairs, those that most of the workload holds; None: all."""
     interactions: bool = True
@@ -98,7 +100,7 @@ class MaxEntMethod(Method):
         """Refuse settings out of range, and workloads whose pairs do not fit in memory."""
         if not 1_000 <= self.records <= 10_000_000:
             self.refuse(f"records = {self.records} must be from 1,000 to 10,000,000")
-        if not 1 <= self.quanta <= 1_000:
+        if self.quanta is not None and not 1 <= self.quanta <= 1_000:
             self.refuse(f"quanta = {self.quanta} must be from 1 to 1,000")
         self.require(least(1), pairs=self.pairs)
         closure = self._closure(design)
@@ -134,7 +136,8 @@ class MaxEntMethod(Method):
         part = self._split(design, rho, closure)
         rounds = self._rounds(design, closure, part["again"])
         again = part["again"] / rounds
-        slots, higher = self._slots(design, closure, _sigma(again, self.quanta, design))
+        units = self._units(closure)
+        slots, higher = self._slots(design, closure, _sigma(again, units, design))
         charges = [*_tier_charges(design, part["one"], columns)]
         charges += _tier_charges(design, part["pairs"], _pair_tiers(design, closure))
         step = design.relation.marginal_l1()
@@ -145,7 +148,7 @@ class MaxEntMethod(Method):
             charges.append(Charge(Survey.HIGHER, event))
         for order, candidates in self._beyond(design, closure).items():
             charges += _beyond_charges(design, part[f"beyond {order}"], order, len(candidates))
-        charges.append(Charge(Survey.AGAIN, design.gaussian(again, self.quanta), rounds))
+        charges.append(Charge(Survey.AGAIN, design.gaussian(again, units), rounds))
         return tuple(charges)
 
     def players(
@@ -177,7 +180,7 @@ class MaxEntMethod(Method):
             sigma[Survey.LOOK],
             higher,
             sigma[Survey.HIGHER] if higher else 1.0,
-            self.quanta,
+            self._units(closure),
             sigma[Survey.AGAIN],
             _column_weights(design),
             plan[Survey.AGAIN].times,
@@ -203,9 +206,8 @@ class MaxEntMethod(Method):
         if WorstAgain.SELECT in plan:
             measured = f"all {d} columns and {_picked(plan)} of {pairs} are measured"
         elif closure:
-            merged = (
-                f"; the {plan[Survey.AGAIN].times * self.quanta} least accurate are measured again"
-            )
+            times = plan[Survey.AGAIN].times * self._units(closure)
+            merged = f"; the {times} least accurate are measured again"
         return Forecast(
             _sigmas(plan),
             f"{measured}{merged}; the rest is inferred",
@@ -247,6 +249,10 @@ class MaxEntMethod(Method):
         """Pairs inside cliques of the workload, or the most wanted of them."""
         return tuple(sorted(_most_wanted(design.pair_weights)[: self.pairs]))
 
+    def _units(self, closure: tuple[Clique, ...]) -> int:
+        """Measurements of a round: the more pairs, the more and the less precise."""
+        return self.quanta or min(_UNITS[1], max(_UNITS[0], len(closure) // 3))
+
     def _knowledge(self, design: Design, plan: Plan) -> Knowledge:
         """Deviations of columns and pairs; units are thought of as spread over pairs by weight."""
         closure, sigma = self._closure(design), _sigmas(plan)
@@ -259,7 +265,8 @@ class MaxEntMethod(Method):
         if WorstAgain.SELECT in plan:
             spread = _picked(plan) * sigma[WorstAgain.AGAIN] ** -2
         else:
-            spread = self.quanta * plan[Survey.AGAIN].times * sigma[Survey.AGAIN] ** -2
+            times = self._units(closure) * plan[Survey.AGAIN].times
+            spread = times * sigma[Survey.AGAIN] ** -2
         weights = design.pair_weights
         total = sum(weights[pair] for pair in closure)
         precision = {pair: spread * weights[pair] / total for pair in closure}
@@ -316,7 +323,7 @@ class MaxEntMethod(Method):
 
     def _rounds(self, design: Design, closure: tuple[Clique, ...], rho: Fraction) -> int:
         """Two rounds of looking where most pairs are too large to be seen whole, otherwise one."""
-        slots, _ = self._slots(design, closure, _sigma(rho, self.quanta, design))
+        slots, _ = self._slots(design, closure, _sigma(rho, self._units(closure), design))
         big = {slot.clique for slot in slots if slot.cells is not None}
         return 2 if 2 * len(big) > len(closure) else 1
 
