@@ -25,6 +25,7 @@ from understudy._types import Clique, Table
 from understudy.models.determined import agrees, determined
 from understudy.models.margins import FREQUENT, one_ways, per_cell, stands_out
 from understudy.models.measured import Labels, Measured, frequent, merge
+from understudy.models.siblings import believed as believed_of_siblings
 
 __all__ = ["Belief", "Block", "beliefs", "blocks_of", "column_blocks"]
 
@@ -192,11 +193,13 @@ def blocks_of(
     rows: float,
     prior: Prior | None = None,
     rng: np.random.Generator | None = None,
+    absent: Sequence[int] = (),
 ) -> tuple[list[Block], dict[Clique, float]]:
     """The blocks of the fit, and how much dependence (nats) each clique shows.
 
     Of a pair only what it says beyond its columns is used, for those are held elsewhere. Larger tables
     are believed whole, what their pairs say included: otherwise they would ask for independent pairs.
+    The last value of the columns in `absent` says that there is no sibling (`siblings`).
     """
     whole: dict[Clique, list[Measured]] = {}
     merged: dict[Clique, list[Measured]] = {}
@@ -216,7 +219,8 @@ def blocks_of(
         gain = 0.0
         for labels, values, sigma in views:
             others = views[1:] if labels is None else []
-            block, found = _view(clique, (labels, values, sigma), expected, rows, others)
+            joined = labels is None and tuple(i in absent for i in clique) == (False, True)
+            block, found = _view(clique, (labels, values, sigma), expected, rows, others, joined)
             blocks.append(block)
             gain = max(gain, found)
             noise = np.zeros(values.shape) if rng is None else rng.normal(0, sigma, values.shape)
@@ -234,9 +238,17 @@ def blocks_of(
 
 
 def _view(
-    clique: Clique, seen: _Seen, expected: Table, rows: float, others: Sequence[_Seen]
+    clique: Clique,
+    seen: _Seen,
+    expected: Table,
+    rows: float,
+    others: Sequence[_Seen],
+    joined: bool,
 ) -> tuple[Block, float]:
-    """The block of one view, and the dependence that it shows; `others` see the same table merged."""
+    """The block of one view, and the dependence that it shows; `others` see the same table merged.
+
+    `joined` says that the second column is that of a sibling.
+    """
     labels, values, sigma = seen
     base = expected if labels is None else merge(expected, labels)
     residual = _beyond_columns(values - base)
@@ -250,7 +262,10 @@ def _view(
     )
     # No table varies more than all rows in one cell would.
     believed = min(max(min(sigma, rows / base.size) / _FLOOR, beyond / rows), 2 * rows)
-    kappa = per_cell(residual, noise, base, believed)
+    if joined:
+        kappa = believed_of_siblings(residual, base, noise)
+    else:
+        kappa = per_cell(residual, noise, base, believed)
     shows = beyond > 0 or not rest.all()
     wanted, ratio = base + residual, sigma**2 / kappa
     if shows and base.ndim == 2:

@@ -7,7 +7,8 @@ A release learns the law of views; here families are made whose views follow it.
    of that size and place. They go to families whose parent, and whose child before, is like those that
    came with them.
 3. Two children change places if that lowers Σ (c − m)²/√(1 + m) over all tables with a column of a
-   child, c what the families' views have in a cell and m what the model expects. Most offers are
+   child, c what the families' views have in a cell and m what the model expects; cells with m < 1
+   count four times, for most of what is in them should not be there. Most offers are
    between families of one size, and at one place: these leave tables of children alone as they were.
    But a size may have been given more heads of households than it has families, or visits that fit
    none before them, so any two children with siblings may change places as well.
@@ -56,6 +57,8 @@ _NEAR = 8
 """How far apart two children may stand that are sorted by their columns."""
 _DEAR = 16
 """One child in so many is offered so many others at once, where most would be gained."""
+_EMPTY = 4.0
+"""How much more a cell weighs in which the model has less than one family."""
 _REPAIRS = 40
 """Partners that a child in a forbidden view is offered."""
 _FORBIDDEN = 1e9
@@ -529,7 +532,7 @@ class _Tables:
         found = self.found()
         for c, part in enumerate(self.parts):
             if c < len(goals):
-                scale = _rounded(1 / np.sqrt(1 + goals[c]))
+                scale = _rounded(np.where(goals[c] < 1, _EMPTY, 1.0) / np.sqrt(1 + goals[c]))
                 self.slopes[0, part] = (scale * (found[c] - goals[c])).reshape(-1)
                 self.slopes[1, part] = scale.reshape(-1)
             else:

@@ -88,11 +88,13 @@ def fit(
     cliques: Sequence[Clique] = (),
     project: Projection | None = None,
     ordered: Sequence[int] = (),
+    absent: Sequence[int] = (),
 ) -> Fitted:
     """Fit everything that was measured; `cliques` are what sampled rows will be held to.
 
     `ordered` says how many of each column's values, the first ones, are in an order: tables of pairs
-    that were measured in runs of them are fitted smoothly (`smooth`).
+    that were measured in runs of them are fitted smoothly (`smooth`). The last value of the columns in
+    `absent` says that there is no sibling.
 
     `project` moves records that public rules forbid to the nearest that they allow. It does so before
     the records are weighed, so that what was measured is fitted by allowed records alone: the model
@@ -100,7 +102,7 @@ def fit(
     """
     rows = max(float(rows), 1.0)
     estimates, deviations = one_ways(shape, measured, rows)
-    found, gains = blocks_of(shape, measured, estimates, rows)
+    found, gains = blocks_of(shape, measured, estimates, rows, absent=absent)
     blocks, columns = [block for block in found if block.shows], column_blocks(estimates)
     if ordered:
         blocks = [_smooth(block, estimates, ordered) for block in blocks]

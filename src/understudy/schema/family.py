@@ -286,6 +286,11 @@ class FamilySchema(Schema):
         return self._rules
 
     @property
+    def absent(self) -> Clique:
+        """Columns of siblings, whose last code says that there is none."""
+        return tuple(i for i in self.layout.sibling if i is not None)
+
+    @property
     def constrained(self) -> bool:
         """Always: see `coherent`."""
         return True

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy._types import Clique
 from understudy.columns import (
     Category,
     Column,
@@ -355,6 +356,11 @@ class Schema(Domain):
         """The cells of a column as texts, null where they say so. Never fails on a value."""
         (own,) = (column.null_values for column in self.columns if column.name == name)
         return _texts(batch.column(name), (*self.null_values, *own))
+
+    @property
+    def absent(self) -> Clique:
+        """Columns whose last code says that there is no sibling: none, but in families."""
+        return ()
 
     @property
     def constrained(self) -> bool:

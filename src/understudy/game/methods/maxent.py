@@ -156,7 +156,7 @@ class MaxEntMethod(Method):
     ) -> tuple[Opening | Survey | WorstAgain, Particles]:
         """The survey, or selections, against weighted records; columns alone without pairs."""
         closure, sigma = self._closure(design), _sigmas(plan)
-        data = Particles(self.records, ordered=_in_order(design))
+        data = Particles(self.records, ordered=_in_order(design), absent=design.absent)
         columns, pairs = (
             tuple(
                 Tier(tier.purpose, sigma[tier.purpose], tier.cliques)

@@ -31,6 +31,8 @@ class Particles(DataPlayer[State]):
     sweeps: int = 4
     ordered: tuple[int, ...] = ()
     """How many of each column's values, the first ones, are in an order; empty: none of any."""
+    absent: tuple[int, ...] = ()
+    """Columns of siblings, whose last value says that there is none."""
 
     accepts = frozenset({Kind.TABLE, Kind.COARSENED})
     shows = Fitted
@@ -74,5 +76,5 @@ class Particles(DataPlayer[State]):
         self, problem: Problem, measured: tuple[Measured, ...], key: int, effort: Effort
     ) -> Fitted:
         rng = np.random.default_rng(key)
-        known = problem.cliques, problem.project, self.ordered
+        known = problem.cliques, problem.project, self.ordered, self.absent
         return fit(problem.shape, measured, problem.rows, effort, rng, *known)
