@@ -49,7 +49,7 @@ OURS = {
 }
 
 
-# Others are read by the same adapters.
+# In `make test` without two whose like stay.
 @pytest.mark.parametrize(
     "name", [slow(name) if name in {"pandas", "parquet by duckdb"} else name for name in OURS]
 )
