@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import shutil
 import signal
@@ -79,6 +81,18 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that fork come first: a process must not fork once JAX has started its threads."""
     items.sort(key=lambda item: item.get_closest_marker("forks") is None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """Ten thousand tests and what they import stay to the end: nobody looks for garbage among them."""
+    gc.disable()
+    atexit.register(gc.unfreeze)  # bindings that look for leaks may see them then
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

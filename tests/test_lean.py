@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.thorough import slow
+from understudy import demo
 from understudy.game.methods import METHODS
 
 PROJECT = Path(__file__).parent.parent / "pyproject.toml"
@@ -107,33 +108,22 @@ def test_the_command_says_it_with_exit_code_two(tmp_path):
         "from understudy.cli import main\nsys.argv = ['understudy', 'plan', '--schema', "
         "'s.schema.toml', '--epsilon', '1', '--method', 'mst']\nsys.exit(main())"
     )
-    made = fresh("from understudy import demo\ndemo.schema().save('s.schema.toml')", tmp_path)
-    assert made.returncode == 0, made.stderr
+    demo.schema().save(tmp_path / "s.schema.toml")
     done = fresh(code, tmp_path)
     assert done.returncode == 2
     assert "understudy[reference]" in done.stderr
 
 
-def test_learning_says_what_it_needs(tmp_path):
+def test_learning_audits_and_comparisons_say_what_they_need(tmp_path):
     code = """
 from understudy import errors, learn
-try:
-    learn.PrivateLogisticRegression
-except errors.InputError as error:
-    print(error)
-"""
-    done = fresh(code, tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "needs scikit-learn" in done.stdout
-    assert "pip install 'understudy[learn]'" in done.stdout
-
-
-def test_audits_and_comparisons_say_what_they_need(tmp_path):
-    code = """
-from understudy import errors
 from understudy.audit.judge import Claim, require_power
 from understudy.report.compare import compare
-for work in (lambda: require_power(100, 20, Claim(1.0, 1e-6, 0.05)), lambda: compare(None, None)):
+for work in (
+    lambda: learn.PrivateLogisticRegression,
+    lambda: require_power(100, 20, Claim(1.0, 1e-6, 0.05)),
+    lambda: compare(None, None),
+):
     try:
         work()
     except errors.InputError as error:
@@ -141,6 +131,9 @@ for work in (lambda: require_power(100, 20, Claim(1.0, 1e-6, 0.05)), lambda: com
 """
     done = fresh(code, tmp_path)
     assert done.returncode == 0, done.stderr
-    for said, what in zip(done.stdout.splitlines(), ("an audit", "a comparison"), strict=True):
+    learning, *others = done.stdout.splitlines()
+    assert "needs scikit-learn" in learning
+    assert "pip install 'understudy[learn]'" in learning
+    for said, what in zip(others, ("an audit", "a comparison"), strict=True):
         assert said.startswith(f"{what} needs scikit-learn")
         assert "pip install 'understudy[learn]'" in said

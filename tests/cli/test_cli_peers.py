@@ -27,7 +27,7 @@ from bench.published.peers import (
 from bench.published.wide import wide
 
 from tests.cli.cli_cases import run as command
-from tests.thorough import some
+from tests.thorough import slow, some
 from understudy.errors import InputError
 
 PYTHON = Path(sys.executable)
@@ -140,7 +140,7 @@ def test_what_a_process_used_is_what_the_system_says(tmp_path):
 
 def test_memory_of_the_one_who_asks_is_not_counted(tmp_path):
     """The kernel charges a child with what its parent held at the fork; ours must be small."""
-    large = bytearray(600_000_000)
+    large = bytearray(300_000_000)
     large[::4096] = b"1" * len(large[::4096])
     used = measured([sys.executable, "-c", "pass"], tmp_path, 60)
     assert len(large) > 0
@@ -172,7 +172,7 @@ def test_children_are_stopped_and_counted_with_their_parent(tmp_path):
     [
         (np.zeros((5, 3), int), "array of shape"),
         (np.full((5, 8), 99), "outside the domain"),
-        (np.full((5, 8), -1), "outside the domain"),
+        slow((np.full((5, 8), -1), "outside the domain")),
     ],
 )
 def test_rows_that_are_none_are_a_failure(work, made, why, tmp_path, monkeypatch):

@@ -18,8 +18,8 @@ from understudy.cli.shell import interrupts
 Command = Callable[..., list[str]]
 
 
-def _cpu(command: list[str]) -> float:
-    """The least CPU seconds of three runs; unlike time on the wall, others do not disturb it."""
+def _takes_less(command: list[str], seconds: float) -> bool:
+    """Of CPU, in one of three runs; unlike time on the wall, others do not disturb it."""
 
     def used() -> float:
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -30,12 +30,12 @@ def _cpu(command: list[str]) -> float:
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
         return used() - before
 
-    return min(once() for _ in range(3))
+    return any(once() < seconds for _ in range(3))
 
 
 def test_help_comes_at_once(understudy: Command):
-    assert _cpu(understudy("--help")) < 1.0
-    assert _cpu([sys.executable, "-c", "import understudy"]) < 0.5
+    assert _takes_less(understudy("--help"), 1.0)
+    assert _takes_less([sys.executable, "-c", "import understudy"], 0.5)
 
 
 def test_the_shell_loads_no_heavy_room():

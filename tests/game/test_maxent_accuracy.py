@@ -90,7 +90,7 @@ WRECKED = {
 }
 
 
-@pytest.mark.parametrize("wreck", some(WRECKED.values(), 3), ids=WRECKED)
+@pytest.mark.parametrize("wreck", some(WRECKED.values(), 4), ids=WRECKED)
 def test_a_worse_fit_fails_the_same_bounds(survey, wreck, monkeypatch):
     wreck(monkeypatch)
     assert not within(released(survey, 1)[1])

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -111,11 +112,15 @@ def test_no_critic_pays_more_than_its_reach(objective):
             else cells.spread([1, 1, 1, 1] if objective in asked else [1, 0.5, 0.2, 1])
         )
         most = reach(objective, features, weights)
+
+        @jax.jit
+        def paid(*given, features=features):
+            theta = best_response(objective, features, *given)
+            return jnp.abs(features.scores(theta, rows)).max()
+
         for _ in range(20):
             given = [rng.standard_normal(features.size), np.full(features.size, 0.1), weights]
-            difference, noise, own = (jnp.asarray(each, jnp.float32) for each in given)
-            theta = best_response(objective, features, difference, noise, own)
-            assert float(jnp.abs(features.scores(theta, rows)).max()) <= most * (1 + 1e-5)
+            assert float(paid(*(np.float32(each) for each in given))) <= most * (1 + 1e-5)
 
 
 def test_waves_have_norm_one_and_the_gaussian_kernel():
@@ -137,8 +142,8 @@ ONES = np.ones(4, np.float32)
 
 
 def answer(objective, noise=0.02 * ONES, weights=ONES):
-    given = (jnp.asarray(each) for each in (DIFFERENCE, noise, weights))
-    return np.asarray(best_response(objective, Cells((4,), ((0,),)), *given))
+    respond = jax.jit(best_response, static_argnums=(0, 1))
+    return np.asarray(respond(objective, Cells((4,), ((0,),)), DIFFERENCE, noise, weights))
 
 
 def test_the_worst_cell_is_a_signed_unit_vector():
@@ -168,13 +173,19 @@ def test_the_kernel_ball_gives_the_kernel_distance():
 # --- distribution functions and parities --------------------------------------------------------
 
 
-def played(objective, cells, real, fake):
-    """(θ, its payoff) of the critic between two tables of records, without noise."""
-    hot = [one_hot(cells.shape, jnp.asarray(each)) for each in (real, fake)]
+@partial(jax.jit, static_argnums=(0, 1))
+def _played(objective, cells, real, fake):
+    hot = [one_hot(cells.shape, each) for each in (real, fake)]
     apart = cells.moments(hot[0]) - cells.moments(hot[1])
     ones = jnp.ones(cells.size)
     theta = best_response(objective, cells, apart, 1e-9 * ones, ones)
-    return theta, float(theta @ apart)
+    return theta, theta @ apart
+
+
+def played(objective, cells, real, fake):
+    """(θ, its payoff) of the critic between two tables of records, without noise."""
+    theta, payoff = _played(objective, cells, real, fake)
+    return theta, float(payoff)
 
 
 def test_the_payoff_grows_with_the_distance():

@@ -24,7 +24,7 @@ def test_factors_are_those_of_the_gradient(loss):
         for i, o in critic.layers
     )  # fmt: skip
     features = jnp.asarray(rng.normal(size=(6, 5)), jnp.float32)
-    factors = critic.factors(layers, features, loss)
+    factors = jax.jit(critic.factors, static_argnums=2)(layers, features, loss)
     gradient = jax.jit(jax.grad(lambda w, x: loss.real(critic.scores(w, x[None, :])).sum()))
     for row in range(6):
         wanted = np.asarray(critic.flat(gradient(layers, features[row])))

@@ -11,7 +11,10 @@ from understudy.nets.leader import Diverged, Past, Play, Player
 
 SHAPE = (2, 3)
 PAIR = Cells(SHAPE, ((0, 1),))
-SMALL = Player(Generator(SHAPE, latent=8, width=16, blocks=1), steps=5, batch=64)
+# That of tests/nets/test_duel.py, whose programs are then compiled once.
+SMALL = Player(
+    Generator(SHAPE, latent=8, width=16, blocks=1), steps=5, batch=64, seen=512, rate=0.01, eta=0.3
+)
 EVERY = np.array(list(np.ndindex(SHAPE)))
 
 

@@ -15,6 +15,7 @@ import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import get_args, get_type_hints
 
@@ -485,7 +486,7 @@ FAMILIES = {
     sums: (4, 100),
     filters: (10, 100),
 }
-"""Families of plans: how many in every run, and how many altogether."""
+"""Families of plans: how many to begin with, half of them in `make test`, and how many altogether."""
 
 
 def cases(family: Callable[[random.Random], Case], numbers: range) -> Iterator[Case]:
@@ -504,7 +505,8 @@ def told(wrong: list[str]) -> str:
 @each_accountant
 @pytest.mark.parametrize("family", thinned(FAMILIES, 3), ids=lambda family: family.__name__)
 def test_claims_are_never_below_the_truth_and_at_most_one_per_cent_above_it(claimed, family):
-    wrong = wrongs(claimed, cases(family, range(FAMILIES[family][0])))
+    first = FAMILIES[family][0]
+    wrong = wrongs(claimed, cases(family, range(examples((first + 1) // 2, first))))
     assert not wrong, told(wrong)
 
 
@@ -556,6 +558,7 @@ def rows_at_rate_one(epsilon: float, delta: float, steps: int) -> Case:
     return of_groups(((event, steps),), delta, 1, profile, profile)
 
 
+@cache
 def gaussian_mu(epsilon: float, delta: float) -> mp.mpf:
     """The μ whose profile passes through (ε, δ)."""
     return mp.mpf(bisected(lambda mu: exact.gaussian(mu, epsilon) < math.log(delta), 1e-6, 100.0))
@@ -567,32 +570,22 @@ def rows_one_by_one(epsilon: float, delta: float, steps: int, changes: int) -> C
     return of_gaussians(((Gaussian(float(sigma), 1, changes), steps),), delta, 1)
 
 
+def a_learner(epsilon: float, delta: float) -> list[Case]:
+    return [rows_at_rate_one(epsilon, delta, 100_000), rows_one_by_one(epsilon, delta, 100_000, 1)]
+
+
+def one_on_many_tables(epsilon: float, delta: float) -> list[Case]:
+    return [rows_one_by_one(epsilon, delta, steps, 20_000 // steps) for steps in (1, 20_000)]
+
+
 NEARBY = (1, 0.997, 1.001, 1.004)
 REPORTED = {
-    "a learner of 100,000 steps at 1e-14": [
-        way(3.123 * near, 1e-14)
-        for near in NEARBY
-        for way in (
-            lambda e, d: rows_at_rate_one(e, d, 100_000),
-            lambda e, d: rows_one_by_one(e, d, 100_000, 1),
-        )
-    ],
-    "a learner of 100,000 steps at 1e-12": [
-        way(5.055 * near, 1e-12)
-        for near in NEARBY
-        for way in (
-            lambda e, d: rows_at_rate_one(e, d, 100_000),
-            lambda e, d: rows_one_by_one(e, d, 100_000, 1),
-        )
-    ],
-    "one Gaussian on 20,000 tables": [
-        rows_one_by_one(5.011 * near, 1e-12, steps, 20_000 // steps)
-        for near in NEARBY
-        for steps in (1, 20_000)
-    ],
+    "a learner of 100,000 steps at 1e-14": (a_learner, 3.123, 1e-14),
+    "a learner of 100,000 steps at 1e-12": (a_learner, 5.055, 1e-12),
+    "one Gaussian on 20,000 tables": (one_on_many_tables, 5.011, 1e-12),
 }
-"""Plans for which a transform with an absolute error claimed 2.932, 4.985 and 4.981, and plans near
-them: such an error has either sign."""
+"""Plans for which a transform with an absolute error claimed 2.932, 4.985 and 4.981. Plans near them
+are tried too: such an error has either sign."""
 
 
 def one_gaussian(sigma: float, delta: float, times: int = 1, group: int = 1) -> Case:
@@ -640,7 +633,9 @@ BOUNDARIES = {
 @each_accountant
 @pytest.mark.parametrize("name", REPORTED)
 def test_plans_that_once_cost_more_than_was_claimed(claimed, name):
-    wrong = wrongs(claimed, REPORTED[name])
+    plans, epsilon, delta = REPORTED[name]
+    near = NEARBY[: examples(2, len(NEARBY))]
+    wrong = [line for each in near for line in wrongs(claimed, plans(epsilon * each, delta))]
     assert not wrong, told(wrong)
 
 

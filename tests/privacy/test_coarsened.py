@@ -338,7 +338,7 @@ def test_excesses_move_by_what_is_charged_for_any_reference(tables, relation):
     rng = np.random.default_rng(23)
     event = covering("thresholded_errors", relation, tables)
     largest = 0
-    for _ in range(examples(4, 8)):
+    for _ in range(examples(2, 8)):
         refs = tuple(rough(rng, sizes(table)) for table in tables)
         edges = tuple(rng.choice([0.0, 1 / 32, 3 / 32, 0.3, 0.5, 1.0, 1.7, 40.0], len(tables)))
         ask = asking("thresholded_errors", tables, refs, edges)

@@ -48,7 +48,7 @@ def test_equals_brute_force(data):
 
 
 @given(encoded(), st.integers(1, 9))
-@settings(max_examples=examples(15, 40), deadline=None)
+@settings(max_examples=examples(8, 40), deadline=None)
 def test_chunks_and_batches_do_not_matter(data, chunk):
     codes, shape, cliques = data
     with pytest.MonkeyPatch.context() as patch:

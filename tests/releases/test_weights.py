@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import understudy as us
+from tools import verify_release as stranger
 from understudy.errors import InputError
 from understudy.privacy.relation import Relation
 from understudy.releases.bundle import digest, manifest_bytes
@@ -40,15 +39,9 @@ def folder(people, tmp_path_factory):
     return made.save(tmp_path_factory.mktemp("weights") / "made")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def second_verifier():
-    path = Path(__file__).parents[2] / "tools" / "verify_release.py"
-    spec = importlib.util.spec_from_file_location("second", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.verify
+    return stranger.verify
 
 
 def test_shares_are_of_people_and_cost_what_one_row_costs(people, folder):

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.thorough import examples
+from tests.thorough import examples, some
 from understudy.errors import SourceError
 from understudy.privacy.sensitive import reveal
 from understudy.schema import Category, Identifier, Integer, Schema
@@ -94,8 +94,7 @@ FAMILIES = [
 ]
 
 
-@pytest.mark.parametrize("order", [None, "when"])
-@pytest.mark.parametrize("least", [0, 1])
+@pytest.mark.parametrize(("order", "least"), some(itertools.product((None, "when"), (0, 1)), 3))
 def test_a_family_moves_its_own_counts_alone(order, least):
     """For every set of families and one more: the difference is that one's, and at most M."""
     schema = schema_of(order, least)

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import understudy.source
-from tests.thorough import examples
+from tests.thorough import examples, some
 from understudy.errors import InputError, SourceError, WorkError
 from understudy.privacy.sensitive import reveal
 from understudy.schema import Category, Identifier, Integer, Schema
@@ -75,8 +75,10 @@ def expected(rows):
 
 
 @ENGINES
-@pytest.mark.parametrize("name", MESSY)
-@pytest.mark.parametrize("packed", [False, True], ids=["", "gz"])
+@pytest.mark.parametrize(
+    ("name", "packed"),
+    [*((name, False) for name in MESSY), *some(((name, True) for name in MESSY), 4)],
+)
 def test_messy_rows_are_read_silently(name, engine, packed, tmp_path, capfd, caplog):
     caplog.set_level(logging.DEBUG)
     content, rows = MESSY[name]

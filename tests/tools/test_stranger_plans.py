@@ -55,7 +55,16 @@ METHOD_SETTINGS: dict[str, list[dict[str, Any]]] = {
     ],
 }
 PLANS = [(name, each) for name in METHODS for each in [{}, *METHOD_SETTINGS.get(name, [])]]
-IDS = [f"{name} {each}" if each else name for name, each in PLANS]
+CASES = [
+    pytest.param(
+        (name, settings, how),
+        id=f"{name} {settings or ''} {relation}",
+        # Settings of a method are tried under one relation each, every method under all of them.
+        marks=[pytest.mark.slow] if settings and (at + turn) % len(RELATIONS) else [],
+    )
+    for at, (name, settings) in enumerate(PLANS)
+    for turn, (relation, how) in enumerate(RELATIONS.items())
+]
 
 
 class Facts:
@@ -92,14 +101,10 @@ class Case:
         return list(stranger.differences(plan, self.wanted, "plan"))
 
 
-@pytest.fixture(params=PLANS, ids=IDS, scope="module")
-def asked(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
-    return request.param
-
-
-@pytest.fixture(params=RELATIONS, scope="module")
-def case(asked: tuple[str, dict[str, Any]], request: pytest.FixtureRequest) -> Case:
-    return Case(*asked, "marginals:3", **RELATIONS[request.param])
+@pytest.fixture(params=CASES, scope="module")
+def case(request: pytest.FixtureRequest) -> Case:
+    method, settings, how = request.param
+    return Case(method, settings, "marginals:3", **how)
 
 
 def test_every_method_is_known():

@@ -290,7 +290,7 @@ class Pair:
 @pytest.mark.parametrize("delta", [slow(1e-4), slow(1e-12), 1e-30])
 @pytest.mark.parametrize(
     ("m", "q", "sides"),
-    some([(1.0, 0.01, 1), (0.5, 0.3, 1), (4.0, 0.5, 1), (1.0, 0.01, 2), (3.0, 0.9, 2)], 3),
+    some([(1.0, 0.01, 1), (0.5, 0.3, 1), (4.0, 0.5, 1), (1.0, 0.01, 2), (3.0, 0.9, 2)], 3, 1),
 )
 def test_one_sample(m: float, q: float, sides: int, delta: float):
     ways = [Pair(m, q, sides, turned).delta for turned in {False, sides == 1}]

@@ -142,7 +142,10 @@ def varied(folders: dict[str, Path]) -> Path:
     return folders["mwem, public, variations"]
 
 
-@pytest.mark.parametrize("name", [slow(name) if "querygan" in name else name for name in RELEASES])
+DEAR = {name for name in RELEASES if "querygan" in name or name == "mwem"}  # whose like stays
+
+
+@pytest.mark.parametrize("name", [slow(name) if name in DEAR else name for name in RELEASES])
 def test_the_stranger_accepts_what_was_released(folders: dict[str, Path], name: str):
     assert stranger.verify(folders[name]) == []
     assert understudy.verify(folders[name]).passed
@@ -150,7 +153,7 @@ def test_the_stranger_accepts_what_was_released(folders: dict[str, Path], name: 
 
 def test_the_accountants_agree(folders: dict[str, Path]):
     by = set()
-    for folder in [folders[name] for name in RELEASES if "querygan" not in name]:
+    for folder in [folders[name] for name in RELEASES if name not in DEAR]:
         (told,) = (c.detail for c in understudy.verify(folder).checks if c.name == "privacy")
         found = re.match(r"ε = (\S+) at δ = (\S+) recomputed by (\w+)", told)
         assert found
@@ -506,7 +509,7 @@ def test_the_program_says_what_it_found(plain: Path, tmp_path: Path):
     assert both.returncode == 1
     assert f"{broken}: refused" in both.stdout
     assert "check 3: schema.toml was changed" in both.stdout
-    assert program().returncode == 2
+    assert stranger.main([]) == 2
 
 
 def test_it_imports_nothing_of_understudy():

@@ -21,6 +21,7 @@ from argon2 import PasswordHasher
 from pyarrow import csv
 
 import understudy as us
+from tests.thorough import examples
 from tests.web.hostile import kinds
 from understudy.schema import Category, Integer, Schema
 from understudy.web import job, people
@@ -165,8 +166,8 @@ def bundle(tmp_path_factory):
 @pytest.fixture(scope="session")
 def hostile(bundle):
     """Imports that once froze a page or filled its memory, each made when somebody asks for it."""
-    made = {name: (functools.cache(make), said) for name, (make, said) in kinds(bundle).items()}
-    return made
+    every = kinds(bundle, examples(280, 400)).items()
+    return {name: (functools.cache(make), said) for name, (make, said) in every}
 
 
 def put_bundle(page, bundle, name="small", published=True):

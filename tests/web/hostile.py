@@ -50,7 +50,7 @@ def endless_array():
 
 
 def endless_rows(times=40, of=10**7):
-    """Parquet in which 4·10^8 equal rows take a few hundred kilobytes."""
+    """Parquet in which 4·10^8 equal rows take two megabytes."""
     out, rows = BytesIO(), pa.table({"city": pa.array(np.zeros(of, np.int64))})
     with pq.ParquetWriter(out, rows.schema, compression="zstd") as writer:
         for _ in range(times):
@@ -58,7 +58,7 @@ def endless_rows(times=40, of=10**7):
     return out.getvalue()
 
 
-def kinds(bundle):
+def kinds(bundle, millions=400):
     """Imports that once froze a page or filled its memory: how each is made, and what is said of it."""
 
     def huge(manifest):
@@ -69,7 +69,7 @@ def kinds(bundle):
 
     model = (bundle / "model.npz").read_bytes()
     return {
-        "rows": (lambda: forged(bundle, parquet=endless_rows()), ""),
+        "rows": (lambda: forged(bundle, parquet=endless_rows(millions // 10)), ""),
         "number": (lambda: forged(bundle, huge), "an exact decimal"),
         "depth": (deep, "x.zip"),
         "bomb": (lambda: packed(("x/model.npz", bytes(60_000_000))), "unpacks to more than"),

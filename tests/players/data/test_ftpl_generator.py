@@ -81,7 +81,7 @@ def test_linear_critics_are_added_up_by_table_and_clipped():
 
 
 def test_no_answers_change_nothing_and_wrong_ones_are_said():
-    player = leader()
+    player = leader(width=4, batch=8)
     state, rng = player.start(PROBLEM), np.random.default_rng(0)
     assert player.respond(PROBLEM, state, (), rng) is state
     with pytest.raises(WorkError, match="picked cell and its side"):

@@ -68,7 +68,7 @@ def test_a_picked_query_enters_the_history_as_itself(kind):
             np.testing.assert_allclose(value, inside if sign > 0 else ~inside, atol=1e-12)
 
 
-@pytest.mark.parametrize("relation", some(Relation, 2))
+@pytest.mark.parametrize("relation", some(Relation, 2, 1))
 def test_the_whole_game_costs_what_is_planned(relation):
     """Every transcript of two rounds on all neighbours, through the real loop and gate."""
     shape = (2, 2)

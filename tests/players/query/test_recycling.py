@@ -155,7 +155,7 @@ def pairs_of(shape, n, relation):
     )
 
 
-@pytest.mark.parametrize("relation", some(Relation, 2), ids=str)
+@pytest.mark.parametrize("relation", some(Relation, 2, 1), ids=str)
 @pytest.mark.parametrize("scale", [1.2, slow(6.0)])
 def test_two_recycled_rounds_keep_their_charge(relation, scale):
     shape, n = (3,), 3

@@ -118,9 +118,19 @@ def asked(shape, rows, rho, relation=Relation.ADD_REMOVE, order=2, noise=1, **se
     return gate.log, account, plan, query
 
 
-@pytest.mark.parametrize("relation", list(Relation), ids=str)
-@pytest.mark.parametrize("quanta", [1, 2, 24])
-@pytest.mark.parametrize(("shape", "order"), [((2, 2), 2), (WIDE, 2), ((3, 4, 2, 5), 3)], ids=str)
+@pytest.mark.parametrize(
+    ("shape", "order", "quanta", "relation"),
+    some(
+        (
+            (shape, order, quanta, relation)
+            for shape, order in (((2, 2), 2), (WIDE, 2), ((3, 4, 2, 5), 3))
+            for quanta in (1, 2, 24)
+            for relation in Relation
+        ),
+        5,
+    ),
+    ids=str,
+)
 def test_quanta_and_slots_are_never_exceeded(shape, order, quanta, relation):
     log, account, plan, query = asked(shape, 2_000, Fraction(1, 50), relation, order, quanta=quanta)
     again = [tables for _, purpose, tables in log if purpose == Survey.AGAIN]

@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 from tests.thorough import some
-from understudy.game.methods.dualquery import DualQueryMethod
 from understudy.players.base import DataPlayer, Kind, Problem
 from understudy.players.data.response import BestResponse, Responses, uniform_queries
 from understudy.players.query.weights import QueryWeights, squares
@@ -22,7 +21,6 @@ from understudy.testing import (
     PrivacyViolation,
     check,
     check_data_player,
-    check_method,
     game_law,
     neighbours,
 )
@@ -206,6 +204,5 @@ def test_the_plan_costs_rho_and_has_one_eta(rounds, samples):
         assert plan[f"queries of round {t}"].event.scale * (t - 1) == pytest.approx(scale)
 
 
-def test_the_players_keep_their_contracts():
+def test_the_data_player_keeps_its_contract():
     check_data_player(lambda problem: BestResponse(samples=3, records=2))
-    check_method(DualQueryMethod(rounds=4, samples=3))

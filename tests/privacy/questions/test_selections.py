@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.privacy.privacy_fakes import LoggedCharges, LoggedNoise
-from tests.thorough import some
+from tests.thorough import examples, some
 from understudy.errors import PrivacyError
 from understudy.privacy import accounting
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
@@ -86,9 +86,10 @@ def exact_values(ask, rows, event, relation, public):
 
 @pytest.mark.parametrize(("relation", "public"), some(CASES, 3))
 def test_the_worst_query_error_moves_by_at_most_the_lattice(relation, public):
-    """All neighbours, all sets of two synthetic rows: at most L, and L is reached."""
+    """All neighbours, sets of two synthetic rows: at most L, and L is reached."""
     event, most = Laplace(100.0, l1=16), 0
-    for fake in itertools.combinations_with_replacement(UNIVERSE, 2):
+    fakes = [*itertools.combinations_with_replacement(UNIVERSE, 2)]
+    for fake in fakes[:: examples(4, 1)]:
         tables = [table_of(fake, SHAPE, each.clique) for each in CLASSES]
 
         def ask(gate, tables=tables):
