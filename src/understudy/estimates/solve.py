@@ -232,9 +232,10 @@ class _Run:
         if not self.statistic.first_order and set(self.crowded) & set(self.statistic.numbers):
             raise Undefined("the noise of a column is larger than all its rows")
         alone = any(len(self.frame.numbers[i]) == 1 for i in self.statistic.numbers)
-        if alone and len(self.statistic.columns) > 1:
+        if alone and (len(self.statistic.columns) > 1 or not self.statistic.first_order):
             raise Undefined(
-                "all values of a number are in one bin, which shows no relation to other columns"
+                "all values of a number are in one bin, which shows neither how they are spread nor a "
+                "relation to other columns"
             )
         measured = [self._measured(k) for k in range(self.many)]
         combined = self.statistic.combined(self.frame, measured)
