@@ -21,6 +21,9 @@ constant of the estimator. Of latent classes and rounded numbers the number of r
 together a strong dependence (parity). `triples` is the copula with six of its columns and
 `marginals:3` as its workload, so that a certified marginal holds that dependence.
 
+`--calibration` takes four others instead: on `curved`, `heavy` and `sorts` it was chosen what is missed
+inside runs, and `rounded` showed what a number in a single bin tells of its spread.
+
 *Naive* is what people do: the synthetic rows taken as data, with the textbook's interval.
 """
 
@@ -873,7 +876,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--keep", type=Path, help="a folder that releases are kept in")
     parser.add_argument("--kept-only", action="store_true", help="make no new release")
     parser.add_argument(
-        "--calibration", action="store_true", help="the populations that constants are chosen on"
+        "--calibration", action="store_true", help="populations that constants were chosen on"
     )
     parser.add_argument("--report", action="store_true", help="print the tables of FILE")
     chosen = parser.parse_args(list(arguments))

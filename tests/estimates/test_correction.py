@@ -100,6 +100,7 @@ def test_inside_runs_the_model_is_off_by_less_the_more_there_are():
     points = Points((0, 1), (x, y), shares, shares)
     phi = ((x - x @ shares) * (y - y @ shares))[:, None]
     missed: dict[tuple[int, bool], float] = {}
+    pairs: dict[int, Reduced] = {}
     for runs in (2, 4, 8):
         labels = np.arange(8) * runs // 8
         counts = np.zeros((runs, runs))
@@ -108,7 +109,7 @@ def test_inside_runs_the_model_is_off_by_less_the_more_there_are():
         tables = (
             Reduced((0,), (np.arange(8),), one[0], 1.0),
             Reduced((1,), (np.arange(8),), one[1], 1.0),
-            Reduced((0, 1), (labels, labels), counts, 1.0),
+            pairs.setdefault(runs, Reduced((0, 1), (labels, labels), counts, 1.0)),
         )
         for ordered in (False, True):
             found = Evidence(points, tables, 2_000.0, ordered=(8, 8) if ordered else ())
@@ -117,6 +118,12 @@ def test_inside_runs_the_model_is_off_by_less_the_more_there_are():
     assert missed[2, True] == missed[2, False] > 0
     assert missed[4, True] == pytest.approx(missed[4, False] / 4, rel=0.1)
     assert missed[8, True] == missed[8, False] < 0.2 * missed[4, False]
+    again = [
+        Evidence(points, (*tables[:2], pairs[2], pairs[4]), 2_000.0, ordered=ordered)
+        for ordered in ((), (8, 8))
+    ]
+    told = [found.correction(phi, found.weights(phi)).missed[0] for found in again]
+    assert told[0] == told[1]
 
 
 def test_tilting_reaches_the_goal_or_says_so():

@@ -164,8 +164,12 @@ class Evidence:
 
     @cached_property
     def _runs(self) -> dict[tuple[int, int], float]:
-        """Pairs, by their positions, that were measured in three runs or more but never whole."""
-        found: dict[tuple[int, int], float] = {}
+        """Pairs, by their positions, always measured in three runs or more but never whole.
+
+        What was measured in two runs, and again in more, stood out as missed by the model: nothing more
+        is assumed of it.
+        """
+        found: dict[tuple[int, int], list[float]] = {}
         columns = self.points.columns
         sizes = dict(zip(columns, self.ordered or (0,) * len(columns), strict=True))
         for table in self._used:
@@ -175,8 +179,9 @@ class Evidence:
                     runs = [(size, int(labels[:size].max()) + 1) for size, labels in held]
                     most = min((many for size, many in runs if many < size), default=math.inf)
                     pair = columns.index(table.clique[0]), columns.index(table.clique[1])
-                    found[pair] = max(found.get(pair, 0), most)
-        return {pair: runs for pair, runs in found.items() if _RUNS < runs < math.inf}
+                    found.setdefault(pair, []).append(most)
+        told = ((pair, min(runs), max(runs)) for pair, runs in found.items())
+        return {pair: most for pair, least, most in told if least > _RUNS and most < math.inf}
 
     def _missed(self, residual: Floats, rest: Floats, near: Floats) -> Floats:
         """A bound on the bias by what functions of pairs explain, inside runs and otherwise."""
