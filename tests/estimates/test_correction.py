@@ -5,8 +5,8 @@ import pytest
 
 from tests.estimates import tiny
 from understudy.estimates.correction import OMEGA, Evidence, tilted
-from understudy.estimates.points import collapsed
-from understudy.estimates.reduced import reduced
+from understudy.estimates.points import Points, collapsed
+from understudy.estimates.reduced import Reduced, reduced
 
 ROWS, SIGMA = 2000.0, 25.0
 
@@ -51,7 +51,8 @@ def test_weights_solve_the_normal_equations(rows_sigma):
 
     sampling = q @ phi**2 / ROWS
     assert np.all(np.abs(least(got) - least(wanted)) <= 0.01 * sampling)
-    assert np.any(least(found.weights(phi, rough=True)) > least(got))
+    rough = found.weights(phi, rough=True)
+    assert np.all(np.abs(least(rough) - least(wanted)) <= 0.25 * sampling)
     assert found.noise(got) == pytest.approx(np.sqrt(penalty[:-1] @ wanted[:-1] ** 2), rel=0.03)
 
 
@@ -89,6 +90,40 @@ def test_what_pairs_cannot_explain():
     seen = evidence([*exact(), *exact(3)[-1:]])
     whole = seen.correction(phi, seen.weights(phi))
     assert whole.reliance[1] < 0.1 * got.reliance[1]
+
+
+def test_inside_runs_the_model_is_off_by_less_the_more_there_are():
+    """Of eight values each, two runs leave ω as it is, four a quarter of it, whole tables nothing."""
+    rng = np.random.default_rng(5)
+    shares = rng.dirichlet(np.full(64, 20.0))
+    x, y = (codes.reshape(-1) for codes in np.indices((8, 8)))
+    points = Points((0, 1), (x, y), shares, shares)
+    phi = ((x - x @ shares) * (y - y @ shares))[:, None]
+    missed: dict[tuple[int, bool], float] = {}
+    pairs: dict[int, Reduced] = {}
+    for runs in (2, 4, 8):
+        labels = np.arange(8) * runs // 8
+        counts = np.zeros((runs, runs))
+        np.add.at(counts, (labels[x], labels[y]), 2_000 * shares)
+        one = [2_000 * np.bincount(codes, shares) for codes in (x, y)]
+        tables = (
+            Reduced((0,), (np.arange(8),), one[0], 1.0),
+            Reduced((1,), (np.arange(8),), one[1], 1.0),
+            pairs.setdefault(runs, Reduced((0, 1), (labels, labels), counts, 1.0)),
+        )
+        for ordered in (False, True):
+            found = Evidence(points, tables, 2_000.0, ordered=(8, 8) if ordered else ())
+            got = found.correction(phi, found.weights(phi))
+            missed[runs, ordered] = float(got.missed[0])
+    assert missed[2, True] == missed[2, False] > 0
+    assert missed[4, True] == pytest.approx(missed[4, False] / 4, rel=0.1)
+    assert missed[8, True] == missed[8, False] < 0.2 * missed[4, False]
+    again = [
+        Evidence(points, (*tables[:2], pairs[2], pairs[4]), 2_000.0, ordered=ordered)
+        for ordered in ((), (8, 8))
+    ]
+    told = [found.correction(phi, found.weights(phi)).missed[0] for found in again]
+    assert told[0] == told[1]
 
 
 def test_tilting_reaches_the_goal_or_says_so():

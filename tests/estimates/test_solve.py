@@ -180,14 +180,16 @@ def test_small_groups_and_large_noise_are_not_determined():
         assert "not determined" in str(told)
 
 
-def test_a_number_in_one_bin_tells_of_nothing_else():
+def test_a_number_in_one_bin_tells_neither_its_spread_nor_of_anything_else():
     """Its values may depend on another column in any way; a correlation of 0 ± 0 would be wrong."""
     schema = Schema((Boolean("b"), Integer("x", 0, 9, bins=1)))
     table = Measured((0, 1), np.array([[600], [400]]), 10.0)
     model = Weighted((2, 1), (np.array([0, 1]), np.array([0, 0])), np.array([0.6, 0.4], np.float32))
     known = Known(schema, model, [table, Measured((0,), np.array([600, 400]), 10.0)], 1000.0)
-    for asked in ("correlation(x, b)", "difference(mean(x) by b)", "mean(x) where b", "ols(x ~ b)"):
+    related = ("correlation(x, b)", "difference(mean(x) by b)", "mean(x) where b", "ols(x ~ b)")
+    for asked in (*related, "gini(x)"):
         assert not last(estimate(known, asked)).determined, asked
+    assert "in one bin" in estimate(known, "gini(x)").warning
     assert estimate(known, "share(b)").determined
 
 

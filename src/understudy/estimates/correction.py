@@ -17,6 +17,7 @@ Any λ is valid: the noise and the residual that are reported are those of the �
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 from understudy.estimates.points import Points
 from understudy.estimates.reduced import Reduced
 from understudy.estimates.ridge import Feature, Ridge
+from understudy.models.smooth import in_runs
 
 __all__ = ["OMEGA", "OMEGA_REST", "Correction", "Evidence", "tilted"]
 
@@ -35,6 +37,10 @@ OMEGA = 0.5
 within OMEGA·sd(r) of the private table's. Half a deviation is a large error: a model of independent
 columns is off by ρ for the product of two standardised columns with correlation ρ. Frozen before it was
 validated."""
+_RUNS = 2.0
+"""Two ordered columns that were measured in k runs of values each are fitted by straight lines from run
+to run (`models.smooth`). What these miss falls with the square of k: inside runs the model is off by
+OMEGA·(2/k)², so that two runs tell nothing of what is inside. Frozen before it was validated."""
 OMEGA_REST = 0.03
 """The same for what only three or more columns together show. No table of pairs corrects it. In most
 tables it is small; where it is not, the interval does not hold, and `reliance` tells how much rests on
@@ -56,7 +62,7 @@ class Correction:
     goal      what the mean of φ should be
     noise     the deviation of the goal by the tables' noise
     by_rows   the weight of the number of rows: its relative error moves the goal by so much
-    seen      sd of the residual that functions of pairs of columns explain
+    missed    a bound on the bias by the part of the residual that functions of pairs of columns explain
     unseen    sd of the rest; `reliance` its square over the variance of φ
     rest      that rest itself, one column for each function
     """
@@ -64,7 +70,7 @@ class Correction:
     goal: Floats
     noise: Floats
     by_rows: Floats
-    seen: Floats
+    missed: Floats
     unseen: Floats
     reliance: Floats
     rest: Floats
@@ -72,12 +78,17 @@ class Correction:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Tables over the columns of some points; `rows` their public or measured number and its noise."""
+    """Tables over the columns of some points; `rows` their public or measured number and its noise.
+
+    `ordered` says how many of each column's values, the first ones, are in an order, where tables of
+    pairs in runs of these were fitted smoothly.
+    """
 
     points: Points
     tables: tuple[Reduced, ...]
     rows: float
     rows_sigma: float = 0.0
+    ordered: tuple[int, ...] = ()
 
     @cached_property
     def _used(self) -> tuple[Reduced, ...]:
@@ -145,21 +156,58 @@ class Evidence:
             self.goal(influence, weights),
             self.noise(weights),
             weights[-1],
-            np.sqrt(spread @ (residual - rest) ** 2),
+            self._missed(residual, rest, near),
             np.sqrt(unseen),
             share,
             rest,
         )
 
+    @cached_property
+    def _runs(self) -> dict[tuple[int, int], float]:
+        """Pairs, by their positions, always measured in three runs or more but never whole.
+
+        What was measured in two runs, and again in more, stood out as missed by the model: nothing more
+        is assumed of it.
+        """
+        found: dict[tuple[int, int], list[float]] = {}
+        columns = self.points.columns
+        sizes = dict(zip(columns, self.ordered or (0,) * len(columns), strict=True))
+        for table in self._used:
+            if len(table.clique) == 2 and all(sizes[i] > 1 for i in table.clique):
+                held = [(sizes[i], at) for i, at in zip(table.clique, table.labels, strict=True)]
+                if all(in_runs(labels, size) for size, labels in held):
+                    runs = [(size, int(labels[:size].max()) + 1) for size, labels in held]
+                    most = min((many for size, many in runs if many < size), default=math.inf)
+                    pair = columns.index(table.clique[0]), columns.index(table.clique[1])
+                    found.setdefault(pair, []).append(most)
+        told = ((pair, min(runs), max(runs)) for pair, runs in found.items())
+        return {pair: most for pair, least, most in told if least > _RUNS and most < math.inf}
+
+    def _missed(self, residual: Floats, rest: Floats, near: Floats) -> Floats:
+        """A bound on the bias by what functions of pairs explain, inside runs and otherwise."""
+        spread, pairs = self.points.spread, residual - rest
+        inside, omega = np.zeros(pairs.shape), 0.0
+        if self._runs:
+            omega = OMEGA * (_RUNS / min(self._runs.values())) ** 2
+            untold = residual - self._ridge.matrix @ self._ridge.solved(residual, near)
+            inside = self._explained(untold, tuple(self._runs), near)
+        off = np.sqrt(spread @ (pairs - inside) ** 2)
+        return OMEGA * off + omega * np.sqrt(spread @ inside**2)
+
+    def _explained(
+        self, target: Floats, pairs: tuple[tuple[int, int], ...], near: Floats
+    ) -> Floats:
+        """What functions of some pairs of columns explain, by least squares."""
+        if len(self.points.columns) <= 2:
+            return target
+        features = tuple(Feature(codes, int(codes.max()) + 1) for codes in self.points.codes)
+        ridge = Ridge(features, pairs, (1e-8,) * len(pairs), self.points.spread)
+        return ridge.matrix @ ridge.solved(target, near)
+
     def _beyond_pairs(self, residual: Floats, near: Floats) -> Floats:
         """What functions of pairs of columns cannot explain, by least squares."""
-        points = self.points
-        if len(points.columns) <= 2:
-            return np.zeros(residual.shape)
-        pairs = tuple(combinations(range(len(points.columns)), 2))
-        features = tuple(Feature(codes, int(codes.max()) + 1) for codes in points.codes)
-        ridge = Ridge(features, pairs, (1e-8,) * len(pairs), points.spread)
-        return residual - ridge.matrix @ ridge.solved(residual, near)
+        pairs = tuple(combinations(range(len(self.points.columns)), 2))
+        return residual - self._explained(residual, pairs, near)
 
 
 def tilted(shares: Floats, influence: Floats, goal: Floats, tolerance: Floats) -> Floats | None:

@@ -98,7 +98,7 @@ class Regression(Within):
                 regressors.append((frame.codes(term.column) == term.code).astype(np.float64))
         outcome = self.outcome
         y = frame.number(outcome) if isinstance(outcome, int) else frame.share(outcome)
-        return np.stack(regressors, axis=1), y, held
+        return np.stack(regressors).T, y, held
 
     def fit(self, frame: Frame, weights: Floats) -> Fitted:
         """Σ w·D·x·(y − μ(xβ)) = 0, with influence H⁻¹·D·x·(y − μ(xβ)), H = Σ w·D·μ'·xxᵀ."""
@@ -129,8 +129,8 @@ class Regression(Within):
             x, y, held = self._parts(at)
             z = standard(x)
             wrong = held * (y - self._mean(z @ beta))
-            own = (z * wrong[:, None]) @ spread.T
-            return np.concatenate([own, self._shares(x, y, held) - shares], axis=1)
+            own = spread @ (z * wrong[:, None]).T
+            return np.concatenate([own, (self._shares(x, y, held) - shares).T]).T
 
         shares = weights @ self._shares(x, y, held)
         return Fitted(back @ beta, influence, shares, self._needed())
@@ -161,7 +161,7 @@ class Regression(Within):
         """Rows that count, and those of each value; for a logistic outcome on both sides of it."""
         groups = [held, *(held * x[:, 1 + k] for k in self._dummies)]
         sides = (y, 1 - y) if self.logistic else (np.ones(len(y)),)
-        return np.stack([group * side for group in groups for side in sides], axis=1)
+        return np.stack([group * side for group in groups for side in sides]).T
 
     @property
     def _dummies(self) -> list[int]:

@@ -4,8 +4,9 @@
 
 Tables overlap: what depends on one column alone can be said by every table that has it, and which of
 them says it costs next to nothing. Plain conjugate gradients take hundreds of steps to find out. Here
-those parts, a function of one column for each table that has it, are solved for exactly in every step,
-which leaves about a dozen.
+two parts are solved for exactly in every step: a function of one column for each table that has it, and
+the cells that tables tell most of; where these are all cells, that is the solution. Steps are of single
+precision: what they are to find is rougher by far.
 """
 
 from __future__ import annotations
@@ -27,7 +28,11 @@ _STEPS = 24
 _SAFE = 1e-8
 """Of its diagonal, what is added to the matrix of parts: of a table's two parts, constants are one."""
 
+_WHOLE, _PART = 3_200, 1_500
+"""Cells of all tables together up to which all are solved for exactly, and how many are otherwise."""
+
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +74,26 @@ class Ridge:
         return held
 
     @cached_property
+    def _direct(self) -> tuple[NDArray[np.int64], Singles]:
+        """The cells that tables tell most of, and their factored matrix."""
+        from scipy.linalg import cholesky
+
+        mass = self._across @ self.weights
+        most = _WHOLE if len(mass) <= _WHOLE else _PART
+        told = np.argsort(-mass / np.maximum(self.penalty, 1e-300), kind="stable")
+        chosen = np.sort(told[:most])
+        place = np.full(len(mass), -1, np.int32)
+        place[chosen] = np.arange(len(chosen))
+        whole = np.zeros((len(chosen),) * 2)
+        _gram(place[self._cells], self.weights, whole)
+        at = np.diag_indices(len(whole))
+        whole[at] += self.penalty[chosen]
+        whole[at] += _SAFE * (whole[at] + float(whole[at].mean())) + 1e-300
+        # Only the half that is used was filled.
+        factor = cholesky(whole, lower=True, overwrite_a=True, check_finite=False)
+        return chosen, factor.astype(np.float32)
+
+    @cached_property
     def penalty(self) -> Floats:
         """Of every cell."""
         return np.repeat(self.penalties, self.sizes)
@@ -78,8 +103,12 @@ class Ridge:
         return self.matrix.T.tocsr()
 
     @cached_property
-    def _scale(self) -> Floats:
-        return 1 / np.maximum(self.penalty + self._across @ self.weights, 1e-300)[:, None]
+    def _single(self) -> tuple[Singles, Singles, Singles]:
+        """In single precision: the weights of points, penalties of cells, and 1/diagonal."""
+        scale = 1 / np.maximum(self.penalty + self._across @ self.weights, 1e-300)
+        held = self.weights, self.penalty[:, None], scale[:, None]
+        weights, penalty, scale = (each.astype(np.float32) for each in held)
+        return weights, penalty, scale
 
     @cached_property
     def _parts(self) -> tuple[Any, Any, Any]:
@@ -112,19 +141,27 @@ class Ridge:
         whole = counts[np.ix_(of, of)] + (onto.T @ _scaled(onto, self.penalty)).toarray()
         whole[np.diag_indices(width)] *= 1 + _SAFE
         whole[np.diag_indices(width)] += _SAFE * float(np.diag(whole).mean()) + 1e-300
-        return onto, onto.T.tocsr(), cho_factor(whole, check_finite=False)
+        factor, lower = cho_factor(whole, check_finite=False, overwrite_a=True)
+        onto = onto.astype(np.float32)
+        return onto, onto.T.tocsr(), (factor.astype(np.float32), lower)
 
-    def _eased(self, left: Floats) -> Floats:
-        """About the solution for what is left: each cell alone, and all functions of one column."""
+    def _eased(self, left: Singles) -> Singles:
+        """About the solution for what is left: one cell or many, and all functions of one column."""
         from scipy.linalg import cho_solve
 
+        chosen, direct = self._direct
+        eased = self._single[2] * left
+        eased[chosen] = cho_solve((direct, True), left[chosen], check_finite=False)
+        if len(chosen) == len(left):
+            return eased
         onto, back, factored = self._parts
-        return self._scale * left + onto @ cho_solve(factored, back @ left, check_finite=False)
+        return eased + onto @ cho_solve(factored, back @ left, check_finite=False)
 
-    def _applied(self, x: Floats) -> Floats:
+    def _applied(self, x: Singles) -> Singles:
+        weights, penalty, _ = self._single
         x = np.ascontiguousarray(x)
-        out = self.penalty[:, None] * x
-        _crossed(self._cells, self.weights, x, out, np.empty(x.shape[1]))
+        out = penalty * x
+        _crossed(self._cells, weights, x, out, np.empty(x.shape[1], np.float32))
         return out
 
     def solved(self, target: Floats, near: Floats, start: Floats | None = None) -> Floats:
@@ -132,8 +169,8 @@ class Ridge:
 
         The sum that x makes least is about `near`² above its least value, one for each column.
         """
-        wanted = self._across @ (self.weights[:, None] * target)
-        found = np.zeros(wanted.shape) if start is None else start.copy()
+        wanted = (self._across @ (self.weights[:, None] * target)).astype(np.float32)
+        found = np.zeros_like(wanted) if start is None else start.astype(np.float32)
         enough = np.maximum(near**2, 1e-300)
         left = wanted if start is None else wanted - self._applied(found)
         eased = self._eased(left)
@@ -147,13 +184,13 @@ class Ridge:
                 break
             moved = self._applied(along)
             curve = np.sum(along * moved, axis=0)
-            step = np.divide(size, curve, out=np.zeros(len(size)), where=curve > 0)
+            step = np.divide(size, curve, out=np.zeros_like(size), where=curve > 0)
             found[:, live] += step * along
             left = left - step * moved
             eased = self._eased(left)
             before, size = size, np.sum(left * eased, axis=0)
             along = eased + size / before * along
-        return found
+        return found.astype(np.float64)
 
 
 def _scaled(matrix: Any, weights: Floats) -> Any:
@@ -188,3 +225,18 @@ def _crossed(cells: Any, weights: Any, x: Any, out: Any, held: Any) -> None:
             row = out[cells[p, t]]
             for k in range(held.size):
                 row[k] += held[k]
+
+
+@kernel
+def _gram(cells: Any, weights: Any, out: Any) -> None:
+    """out += Aᵀ·diag(weights)·A in its lower half, A with ones at the cells of each row, which rise.
+
+    Cells below 0 are none.
+    """
+    for p in range(cells.shape[0]):
+        for t in range(cells.shape[1]):
+            if cells[p, t] >= 0:
+                row = out[cells[p, t]]
+                for u in range(t + 1):
+                    if cells[p, u] >= 0:
+                        row[cells[p, u]] += weights[p]

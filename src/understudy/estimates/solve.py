@@ -76,6 +76,7 @@ class Known:
     alike         rows of one unit, at most, which may be copies of each other
     certified     for some columns, what bounds |Σ_x (P − m)·r| for a function r of their cells, given
                   over all of them; None where no certified marginal holds them
+    smooth        whether pairs that were measured in runs of neighbouring values were fitted smoothly
     """
 
     schema: Schema
@@ -86,6 +87,7 @@ class Known:
     shape_sigma: float = 0.0
     alike: int = 1
     certified: Callable[[Clique, Floats], float | None] = lambda columns, rest: None
+    smooth: bool = False
 
 
 def estimated(
@@ -156,7 +158,9 @@ class _About:
         worst = [max(own, _shape_noise(known, i)) for i, own in zip(columns, noise, strict=True)]
         crowded = (i for i, w in zip(columns, worst, strict=True) if w * shape[i] > MOST_NOISE)
         points = collapsed(known.model, columns, shape, list(map(_floor, noise)))
-        evidence = Evidence(points, tables, known.rows, known.rows_sigma)
+        held = [known.schema.modelled[i] for i in columns] if known.smooth else []
+        ordered = tuple(column.size - column.apart if column.ordered else 0 for column in held)
+        evidence = Evidence(points, tables, known.rows, known.rows_sigma, ordered)
         return cls(known, evidence, tuple(crowded), tuple(noise))
 
     def rare(self, times: float) -> dict[int, frozenset[int]]:
@@ -232,9 +236,10 @@ class _Run:
         if not self.statistic.first_order and set(self.crowded) & set(self.statistic.numbers):
             raise Undefined("the noise of a column is larger than all its rows")
         alone = any(len(self.frame.numbers[i]) == 1 for i in self.statistic.numbers)
-        if alone and len(self.statistic.columns) > 1:
+        if alone and (len(self.statistic.columns) > 1 or not self.statistic.first_order):
             raise Undefined(
-                "all values of a number are in one bin, which shows no relation to other columns"
+                "all values of a number are in one bin, which shows neither how they are spread nor a "
+                "relation to other columns"
             )
         measured = [self._measured(k) for k in range(self.many)]
         combined = self.statistic.combined(self.frame, measured)
@@ -283,7 +288,7 @@ class _Run:
             float(correction.noise[k]),
             abs(lever) * known.rows_sigma / known.rows,
             sampling,
-            OMEGA * float(correction.seen[k]) + (beyond or 0.0),
+            float(correction.missed[k]) + (beyond or 0.0),
             inside + bias,
         )
         deviation = hypot(parts.noise, parts.rows, parts.sampling, inside)
@@ -326,7 +331,7 @@ class _Run:
     def _clear(self, share: int) -> bool:
         """Whether a share that is divided by is known well enough for that."""
         correction, at = self.settled.correction, self.many + share
-        bias = OMEGA * correction.seen[at] + OMEGA_REST * correction.unseen[at]
+        bias = correction.missed[at] + OMEGA_REST * correction.unseen[at]
         half = half_width(float(correction.noise[at]), float(bias), self.level)
         return float(self.settled.fitted.shares[share] + correction.goal[at]) >= CLEAR * half
 

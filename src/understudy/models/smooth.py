@@ -18,7 +18,7 @@ from understudy._types import Table
 from understudy.models.blocks import Block
 from understudy.models.measured import Labels, merge
 
-__all__ = ["Smooth", "between", "smooth"]
+__all__ = ["Smooth", "between", "in_runs", "smooth"]
 
 _ROUNDS = 2
 """So often is one refinement made: what is linear between runs changes the sums of those beside it."""
@@ -57,7 +57,7 @@ def smooth(block: Block, estimates: tuple[Table, Table], ordered: tuple[int, int
     """The block of a pair in runs, made smooth; `ordered` values of each column are in order."""
     if block.labels is None or block.margins is None:
         return block
-    if not all(_runs(each, size) for each, size in zip(block.labels, ordered, strict=True)):
+    if not all(in_runs(each, size) for each, size in zip(block.labels, ordered, strict=True)):
         return block
     along = tuple(
         between(label, estimate, size)
@@ -72,7 +72,7 @@ def smooth(block: Block, estimates: tuple[Table, Table], ordered: tuple[int, int
     return Smooth(*told, inner=block, along=(along[0], along[1]))
 
 
-def _runs(labels: Labels, ordered: int) -> bool:
+def in_runs(labels: Labels, ordered: int) -> bool:
     """Whether labels are runs of the values in order, and every other value is by itself."""
     steps = np.diff(labels)
     return bool(labels[0] == 0 and np.isin(steps, (0, 1)).all() and steps[ordered - 1 :].all())

@@ -61,6 +61,7 @@ def known(release: Release) -> Known:
         max(_sigma(release.plan, level) for level in LEVELS),
         group(release.schema.unit),
         certified,
+        release.method.get("name") == "maxent" and release.schema.weight == 1,
     )
 
 
@@ -83,6 +84,7 @@ def known_of_families(release: FamilyRelease) -> Known:
         shape_sigma=own.shape_sigma / weight,
         alike=1,
         certified=certified,
+        smooth=False,
     )
 
 
