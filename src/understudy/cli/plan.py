@@ -165,7 +165,11 @@ def _show(prepared: Prepared, forecast: Forecast, size: int, account: _Account |
         tables = f"mean over {len(errors.marginals):,} tables"
         expected = [
             ("worst cell", f"off by {errors.worst_in_words}"),
-            ("typical table", f"off by about {words.points(errors.mean)} ({tables}; estimate)"),
+            (
+                "typical table",
+                f"about {words.percent(errors.mean)} of the rows are in another cell ({tables}; "
+                f"estimate)",
+            ),
         ]
     budget = prepared.budget
     words.facts(
@@ -193,9 +197,10 @@ def show_verdict(judged: Verdict | None) -> None:
         return
     style = {"GOOD": "bold green", "POOR": "bold red"}.get(judged.level.name, "bold yellow")
     lines: list[tuple[str, str | Text]] = [
-        ("verdict", Text(str(judged.level), style)),
+        ("verdict", Text(judged.headline, style)),
         ("good for", judged.good_for),
         ("not good for", judged.not_for),
+        *([("decided by", judged.decided)] if judged.decided else []),
         *([("what would help", judged.advice)] if judged.advice else []),
     ]
     shell.say()
