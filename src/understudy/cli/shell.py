@@ -46,6 +46,7 @@ __all__ = [
     "interrupts",
     "note",
     "out",
+    "paragraph",
     "say",
 ]
 
@@ -81,6 +82,15 @@ def out() -> Console:
 def say(*parts: str | tuple[str, str]) -> None:
     """A line of results, whole wherever it goes; a part is a text, or a text and its style."""
     out().print(Text.assemble(*parts), soft_wrap=True)
+
+
+def paragraph(*parts: str | tuple[str, str], indent: int = 0) -> None:
+    """The same for prose: at a terminal, broken between words and indented as a whole."""
+    console, text = out(), Text.assemble(*parts)
+    if console.is_terminal:
+        console.print(Padding(text, (0, 0, 0, indent)))
+    else:
+        console.print(Text(" " * indent) + text, soft_wrap=True)
 
 
 def err() -> Console:

@@ -35,8 +35,8 @@ _GOOD, _LIMITED = 0.05, 0.15
 """Mean total variation up to which a release is good for most analyses, and for large groups."""
 _GOOD_BOUND, _LIMITED_BOUND = 0.02, 0.10
 """The same for the bound on the worst cell."""
-_MEAN_BETWEEN = (0.5, 1.5)
-"""Before a release, the mean total variation is between so many times its forecast (docs/benchmarks.md)."""
+_MEAN_BETWEEN = (0.5, 2.0)
+"""Before a release: the mean total variation is between so many times its forecast."""
 _EXACT = 10
 """A share of so many times the bound is accurate to one part in so many."""
 _EPSILONS = tuple(map(Fraction, ("0.1", "0.2", "0.5", "1", "2", "4", "8", "10")))
@@ -204,7 +204,8 @@ def _advice(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> str:
         return ""
     told = (
         f"With {now.rows:,} {now.things} and ε = {decimal(budget.epsilon)}, expect about "
-        f"{percent(now.mean)} of the rows of a typical table in another cell (its total variation)"
+        f"{percent(now.mean)} of the {now.things} in another cell of a typical table (its total "
+        f"variation)"
     )
     better = list(_alternatives(own, budget, unit, now))
     if not better:
