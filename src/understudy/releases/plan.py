@@ -199,14 +199,26 @@ class Prepared(Draft):
         return accounting.epsilon(self.plan, self.budget.delta, group(self.schema.unit))
 
     def forecast(self, rows: int) -> Forecast:
-        """What to expect for a table of about `rows` rows, whose shapes have the usual cells."""
+        """What to expect for a table of about `rows` rows, whose shapes have the usual cells.
+
+        Seconds are those of a whole release: CPU time, by one process that does nothing else.
+        """
         usual, schema = self.usual(rows), self.schema
         found = usual.method.forecast(usual.design, usual.game_plan, rows * schema.weight)
         if isinstance(schema, FamilySchema):
             most, cliques = schema.tables[2].max_children, usual.design.cliques
             more = expected_seconds(schema.layout, cliques, self.options.rows or rows, most)
             found = replace(found, seconds=found.seconds + more)
-        return found
+        return replace(found, seconds=found.seconds + self._around(usual.design, rows))
+
+    def _around(self, design: Design, rows: int) -> float:
+        """CPU seconds beside the method's: find open domains, read, draw, certify, write a report."""
+        tables = len(design.cliques)
+        found = (
+            0.0 if self.declared is None else private_facts.expected_seconds(self.declared, rows)
+        )
+        drawn = 1e-6 * rows * len(design.shape)
+        return 1.0 + found + drawn + (1.5e-8 * rows + 1e-3) * tables
 
     def without_purpose(self, rows: int) -> Errors | None:
         """The expected errors, had the same ρ been spent without the purposes; None if unknown."""
