@@ -306,7 +306,7 @@ def _pair(epsilon: Any, delta: Any) -> dict[str, float]:
 
 
 def _amount(epsilon: Any, delta: Any) -> str:
-    return f"ε = {words.number(epsilon)}, δ = {float(delta):g}"
+    return f"ε = {words.number(epsilon)}, δ = {words.small(float(delta))}"
 
 
 _COMPOSITION = {
@@ -342,7 +342,7 @@ def _show(file: Place, view: _View) -> None:
     ]
     if view.more is not None:
         last = view.releases[-1]
-        asked = f"(ε = {last['epsilon']}, δ = {float(last['delta']):g})"
+        asked = f"(ε = {last['epsilon']}, δ = {words.small(float(last['delta']))})"
         lines.append(("room for", f"{view.more:,} more like the last release {asked}"))
     words.facts([*lines, ("head", books.head)])
     if view.releases:
@@ -355,7 +355,7 @@ def _show(file: Place, view: _View) -> None:
                 made["time"].replace("T", " ").removesuffix("+00:00"),
                 Text(made["state"], style=colour),
                 made["epsilon"],
-                f"{float(made['delta']):g}",
+                words.small(float(made["delta"])),
                 made["method"] or "–",
                 f"{len(made['charges'])} of {made['planned']}",
                 f"{made['bundle'][:12]}…" if made["bundle"] else "–",

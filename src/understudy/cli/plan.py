@@ -70,11 +70,10 @@ def plan(
     """
     from understudy.releases import outline, prepare
     from understudy.releases.verdict import foreseen
-    from understudy.schema import Schema
     from understudy.units import things
 
     wanted = options.wanted(target, choices, rows=rows, **options.account(ledger, dataset))
-    loaded = options.read_as(Schema.load(schema), None, drop_other_columns)
+    loaded = options.read_as(options.confirmed(schema), None, drop_other_columns)
     prepared = prepare(loaded, wanted.resolved())
     account = _account(prepared)
     if as_json:
@@ -225,7 +224,7 @@ def _show_charges(prepared: Prepared) -> None:
     shell.out().print(charges)
     cost = prepared.cost()
     shell.say(
-        f"  All of it costs ε = {cost.epsilon:.6g} at δ = {cost.delta:g}, recomputed by "
+        f"  All of it costs ε = {cost.epsilon:.6g} at δ = {words.small(cost.delta)}, recomputed by "
         f"{outline.ACCOUNTING[cost.by]}."
     )
     shell.say(("  Budget shares are shares of ρ, in which the charges add up (zCDP).\n", "dim"))

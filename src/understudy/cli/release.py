@@ -178,10 +178,10 @@ def release(
                          --epsilon 1 --out homes.release
     """
     from understudy.releases.bundle import require_absent
-    from understudy.schema import Schema
 
     require_absent(out)
-    loaded = options.read_as(Schema.load(schema), reading.null, reading.drop_other_columns)
+    loaded = options.confirmed(schema, data if where.path is None else None)
+    loaded = options.read_as(loaded, reading.null, reading.drop_other_columns)
     charged = options.account(account.ledger, account.dataset, account.expect_head)
     made = dict(vars(making))
     cover = (made.pop("title"), made.pop("owner"))

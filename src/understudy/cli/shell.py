@@ -184,7 +184,7 @@ def explain(error: BaseException) -> int:
         return _TERMINATED if isinstance(error, Terminated) else _INTERRUPTED
     if isinstance(error, UnderstudyError):
         if isinstance(error, UnconfirmedError):
-            more = ("`understudy schema review` on this schema asks about them, one by one.", *more)
+            more = more or ("`understudy schema review` on this schema asks about them.",)
         complain(str(error), *more)
         wrong_use = isinstance(error, (InputError, BudgetExhausted, RelationError))
         return WRONG_USE if wrong_use else FAILED

@@ -23,6 +23,7 @@ from understudy.wording import (
     number,
     percent,
     points,
+    small,
 )
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ __all__ = [
     "percent",
     "points",
     "scope",
+    "small",
     "table",
 ]
 

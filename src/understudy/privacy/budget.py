@@ -10,6 +10,7 @@ from decimal import Context, Decimal, InvalidOperation
 from fractions import Fraction
 
 from understudy.errors import InputError, cut
+from understudy.wording import small
 
 __all__ = ["Budget", "Exact", "decimal", "exact", "round_down", "round_up"]
 
@@ -118,6 +119,11 @@ class Budget:
         return cls(e, d)
 
     def __str__(self) -> str:
+        return f"(ε = {decimal(self.epsilon)}, δ = {small(self.delta)})"
+
+    @property
+    def recorded(self) -> str:
+        """The same as a bundle has it: δ with two digits behind the e (docs/bundle.md)."""
         return f"(ε = {decimal(self.epsilon)}, δ = {float(self.delta):g})"
 
     def to_json(self) -> dict[str, str]:

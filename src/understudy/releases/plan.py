@@ -46,7 +46,7 @@ from understudy.releases.options import Options, takes_options
 from understudy.schema import Schema
 from understudy.schema.family import FamilySchema
 from understudy.units import group
-from understudy.wording import points
+from understudy.wording import points, small
 
 __all__ = ["Blueprint", "Prepared", "design_of", "epsilon_for", "prepare"]
 
@@ -492,13 +492,13 @@ def _rows_public(
         raise InputError(f"rows_public = {rows} must be at least 1")
     if rows is not None and budget.delta >= Fraction(1, rows):
         raise InputError(
-            f"delta = {float(budget.delta):g} must be below 1/n = {1 / rows:.3g} for the declared "
+            f"delta = {small(budget.delta)} must be below 1/n = {1 / rows:.3g} for the declared "
             f"n = {rows}: larger would allow publishing somebody's row; 1/n² = {1 / rows**2:.3g} "
             f"or smaller is usual"
         )
     if rows is None and budget.delta > Fraction(1, 10_000):
         raise InputError(
-            f"delta = {float(budget.delta):g} is too large for a table of unknown size; it must be "
+            f"delta = {small(budget.delta)} is too large for a table of unknown size; it must be "
             f"far below 1/(number of rows): give 1e-9"
         )
     return None if rows is None else rows * weight

@@ -47,7 +47,7 @@ def promise_words(
     """A guarantee in one sentence."""
     words = relation.describe(rows_public=rows_public, unit=unit)
     who = "row" if unit is None else unit.column
-    return f"{budget}-differential privacy per {who} ({words})"
+    return f"{budget.recorded}-differential privacy per {who} ({words})"
 
 
 def drawn_rows(

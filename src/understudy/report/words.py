@@ -9,7 +9,7 @@ from understudy.privacy.cost import SampledGroups
 from understudy.privacy.relation import Relation
 from understudy.releases import Release
 from understudy.units import Unit, things
-from understudy.wording import number, percent, points
+from understudy.wording import number, percent, points, small
 
 __all__ = [
     "chance",
@@ -92,12 +92,6 @@ def chance(delta: float) -> str:
 def factor(epsilon: float) -> str:
     """e^ε: how much likelier one row can make anything."""
     return number(math.exp(min(epsilon, 700.0)))
-
-
-def small(value: float) -> str:
-    """A small number as people write it: 1e-9."""
-    text = f"{value:g}"
-    return text.replace("e-0", "e-")
 
 
 def tables(release: Release) -> str:
