@@ -88,13 +88,12 @@ def test_methods_without_the_extras(method, tmp_path):
     if method in REFERENCE:
         assert said == [
             f"method = {method} needs mbi and JAX, which are not installed: "
-            f"pip install 'understudy[reference]'"
+            f"pip install '.[reference]'"
         ]
         assert float(spent) == 0
     elif method in NETS:
         assert said == [
-            f"method = {method} needs JAX and optax, which are not installed: "
-            f"pip install 'understudy[nets]'"
+            f"method = {method} needs JAX and optax, which are not installed: pip install '.[nets]'"
         ]
         assert float(spent) == 0
     else:
@@ -111,7 +110,7 @@ def test_the_command_says_it_with_exit_code_two(tmp_path):
     assert made.returncode == 0, made.stderr
     done = fresh(code, tmp_path)
     assert done.returncode == 2
-    assert "understudy[reference]" in done.stderr
+    assert ".[reference]" in done.stderr
 
 
 def test_learning_says_what_it_needs(tmp_path):
@@ -125,7 +124,7 @@ except errors.InputError as error:
     done = fresh(code, tmp_path)
     assert done.returncode == 0, done.stderr
     assert "needs scikit-learn" in done.stdout
-    assert "pip install 'understudy[learn]'" in done.stdout
+    assert "pip install '.[learn]'" in done.stdout
 
 
 def test_audits_and_comparisons_say_what_they_need(tmp_path):
@@ -143,4 +142,4 @@ for work in (lambda: require_power(100, 20, Claim(1.0, 1e-6, 0.05)), lambda: com
     assert done.returncode == 0, done.stderr
     for said, what in zip(done.stdout.splitlines(), ("an audit", "a comparison"), strict=True):
         assert said.startswith(f"{what} needs scikit-learn")
-        assert "pip install 'understudy[learn]'" in said
+        assert "pip install '.[learn]'" in said

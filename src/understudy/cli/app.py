@@ -146,7 +146,7 @@ def _wrong_use(error: Any) -> int:
     if not message:  # no command was given, and the help has been printed
         return shell.WRONG_USE
     more = [f"See `{where} --help`."]
-    if getattr(error, "param", None) is not None and error.param.name == "schema":
+    if "'--schema'" in message:
         drafted = f"{command('schema', 'draft')} TABLE"
         more.insert(0, f"A schema says what is public. To draft one: {drafted}")
     shell.complain(message[0].lower() + message[1:], *more)

@@ -338,10 +338,11 @@ def _cost(wanted: Options) -> str:
 
 
 def _others(release: Release) -> list[tuple[str, str]]:
-    """What became of values that are not listed, by the released rows."""
+    """What became of values that are not listed, by the released rows, where it is more than noise."""
     from understudy.columns import Category
 
-    shares = sorted(release.others.items(), key=lambda each: -each[1])
+    seen = {name: share for name, share in release.others.items() if share > release.hidden(name)}
+    shares = sorted(seen.items(), key=lambda each: -each[1])
     if not shares:
         return []
     columns = {column.name: column for column in release.schema.modelled}
@@ -349,13 +350,21 @@ def _others(release: Release) -> list[tuple[str, str]]:
     def told(name: str, share: float) -> str:
         column = columns[name]
         written = column.other if isinstance(column, Category) else None
-        return f"{words.percent(share)} of {name}" + (
+        return f"{words.percent(share)} in {name}" + (
             "" if written == "OTHER" else f" (written as {written})"
         )
 
     said = ", ".join(told(name, share) for name, share in shares[:_MOST_OTHERS])
     more = "" if len(shares) <= _MOST_OTHERS else f" and {len(shares) - _MOST_OTHERS} columns more"
-    return [("OTHER", f"about {said}{more} (values that are not listed)")]
+    return [("OTHER", f"values that are not listed, of the synthetic rows: about {said}{more}")]
+
+
+def _figure(release: Release) -> str | None:
+    """A statistic of its first column, to be estimated; None where nothing can be."""
+    from understudy.report.estimated import headlines
+
+    told = release.tables and release.schema.weight == 1
+    return next(headlines(release), None) if told else None
 
 
 def _account(release: Release, wanted: Options) -> list[tuple[str, str]]:
@@ -416,4 +425,6 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
             "sample", out, "--rows", rows, "--out", out.with_name(release.sample_name(out.stem))
         ),
         *([] if asked is None else [command("answer", out, asked)]),
+        *([command("estimate", out, figure)] if (figure := _figure(release)) else []),
     )
+    shell.note(f"Read the report first: {out / 'report.html'}, in a browser.")

@@ -10,7 +10,6 @@ from decimal import Context, Decimal, InvalidOperation
 from fractions import Fraction
 
 from understudy.errors import InputError, cut
-from understudy.wording import small
 
 __all__ = ["Budget", "Exact", "decimal", "exact", "round_down", "round_up"]
 
@@ -119,7 +118,7 @@ class Budget:
         return cls(e, d)
 
     def __str__(self) -> str:
-        return f"(ε = {decimal(self.epsilon)}, δ = {small(self.delta)})"
+        return f"(ε = {decimal(self.epsilon)}, δ = {f'{float(self.delta):g}'.replace('e-0', 'e-')})"
 
     @property
     def recorded(self) -> str:

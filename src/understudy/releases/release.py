@@ -160,6 +160,15 @@ class Release:
                 shares[column.name] = float((codes == len(column.values)).mean())
         return shares
 
+    def hidden(self, column: str) -> float:
+        """A share of a value of the column that noise may well have made: three of its deviations.
+
+        By the tables of the column that were measured; the certified bound where none was.
+        """
+        at = self.schema.position(column)
+        own = [table.sigma for table in self.tables if table.clique == (at,)]
+        return 3 * min(own) / self.rows_estimate if own else self.certificate.bound
+
     @property
     def head(self) -> str:
         """`seq:hash` of its last entry in the ledger: kept elsewhere, it shows if entries are lost."""

@@ -36,7 +36,7 @@ from understudy.units import Unit
 
 __all__ = ["SparkSource", "is_master", "session", "spark_table"]
 
-_EXTRA = "pip install 'understudy[spark]', and a Java runtime"
+_EXTRA = "pip install '.[spark]', and a Java runtime"
 _MASTERS = ("local[", "local-cluster[", "spark://", "k8s://")
 _CASTS = {
     "str": "string",

@@ -40,7 +40,7 @@ from understudy.units import Unit
 
 __all__ = ["SQLSource", "connect"]
 
-_EXTRA = "pip install 'understudy[sql]'"
+_EXTRA = "pip install '.[sql]'"
 _ENGINES = {"postgres": "PostgreSQL", "postgresql": "PostgreSQL", "duckdb": "DuckDB"}
 _PART = re.compile(r'(?:"((?:[^"]|"")*)"|([^".]+))(?:\.|$)')
 _CASTS = {
