@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from understudy.draft.review import Choice, Decision
     from understudy.schema import Schema
 
-__all__ = ["count", "open_decisions", "planned", "resume", "review", "statements"]
+__all__ = ["count", "open_decisions", "resume", "review", "say_plan", "statements"]
 
 _LETTERS = {"public": "a", "replace": "c", "private": "p", "drop": "d"}
 _WORDS = {
@@ -99,7 +99,7 @@ def review(
     left = decisions(Schema.load(schema))
     if not left:
         shell.say(("✓ ", "green"), f"nothing is open in {schema}. Next")
-        shell.say(f"  {planned(schema)}")
+        say_plan(schema)
     elif not listed:
         shell.say(f"{count(left)} left in {schema}. To go on:")
         shell.say(f"  {again}")
@@ -114,10 +114,10 @@ def resume(schema: Path, data: str | None = None, table: str | None = None) -> s
     return command("schema", "review", schema, data, *([] if table is None else ["--table", table]))
 
 
-def planned(schema: Path) -> str:
+def say_plan(schema: Path) -> None:
     """The command that plans a release; its verdict needs a number of rows, roughly."""
-    line = command("plan", "--schema", schema, "--epsilon", 1, "--rows", 10_000)
-    return f"{line}   # instead of 10000: your number of rows, roughly"
+    shell.say(f"  {command('plan', '--schema', schema, '--epsilon', 1, '--rows', 10_000)}")
+    shell.say(("  Instead of 10000: your number of rows, roughly.", "dim"))
 
 
 def open_decisions(found: Sequence[Decision]) -> None:

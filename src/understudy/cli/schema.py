@@ -331,7 +331,7 @@ def _next_step(
     found = decisions(schema)
     if not found:
         shell.say(("✓ ", "green"), "ready for a release. Next")
-        shell.say(f"  {reviewing.planned(path)}")
+        reviewing.say_plan(path)
         return
     shell.say((f"Before a release: {reviewing.count(found)}, the riskiest first", "bold"))
     reviewing.open_decisions(found)
