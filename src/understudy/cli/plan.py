@@ -110,6 +110,8 @@ class _Account:
     afterwards: float
     total: float
     fit: int
+    why: str
+    """Why so many fit, where ε do not just add up."""
 
 
 def _account(prepared: Prepared) -> _Account | None:
@@ -124,6 +126,7 @@ def _account(prepared: Prepared) -> _Account | None:
         float(books.after(prepared.budget, prepared.plan, unit).remaining_epsilon),
         float(books.facts.budget.epsilon),
         books.more_like(prepared.budget, prepared.plan, unit),
+        words.SQUARES if books.facts.composition == "zcdp" else "",
     )
 
 
@@ -137,7 +140,7 @@ def _left(account: _Account | None) -> str:
     return (
         f"ε = {words.number(account.afterwards)} would be left of a lifetime budget of "
         f"{words.number(account.total)}; {account.fit:,} such "
-        f"{'release fits' if account.fit == 1 else 'releases fit'}"
+        f"{'release fits' if account.fit == 1 else 'releases fit'}{account.why}"
     )
 
 

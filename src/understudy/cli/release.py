@@ -382,7 +382,7 @@ def _account(release: Release, wanted: Options) -> list[tuple[str, str]]:
         f"{wanted.dataset!r} in {place}; {more:,} more like this fit"
     )
     if books.facts.composition == "zcdp":
-        room += " (releases add up to less than the sum of their ε)"
+        room += words.SQUARES
     return [
         ("budget", room),
         ("head", f"{books.head}  (keep a copy elsewhere; see --expect-head)"),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from understudy.schema import Column
 
 __all__ = [
+    "SQUARES",
     "as_json",
     "bar",
     "between",
@@ -50,6 +51,12 @@ __all__ = [
     "small",
     "table",
 ]
+
+
+SQUARES = (
+    ": their costs add up as squares of ε do, so that two of the same ε cost about 1.4 ε together"
+)
+"""Why more releases fit than their ε would say."""
 
 
 def as_json(value: Any) -> None:
