@@ -54,7 +54,7 @@ __all__ = [
 
 
 SQUARES = (
-    ": their costs add up as squares of ε do, so that two of the same ε cost about 1.4 ε together"
+    ": what adds up is about the square of ε, so two releases of ε = 1 cost about 1.4 together"
 )
 """Why more releases fit than their ε would say."""
 

@@ -119,9 +119,9 @@ def judge(figures: _Figures, advice: str = "", best: _Figures | None = None) -> 
         good = f"cells of {tables} with shares far above {percent(figures.bound)}"
     if figures.doubtful:
         bad = f"{figures.doubtful} together (its rows contradict what was measured); {bad}"
-    decided = ("" if best is None else "the pessimistic end of the forecast of ") + _decided(
-        figures, level
-    )
+    decided = _decided(figures, level)
+    if best is not None:
+        decided = f"the pessimistic end of the forecast of {decided}"
     return Verdict(level, good, bad, advice, None if other is level else other, decided)
 
 
