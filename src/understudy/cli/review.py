@@ -323,10 +323,11 @@ def _settled(
         if decision.columns:
             keep(answered(schema, decision, choice))
         return bool(decision.columns)
-    asked, wanted = False, _WANTED[decision.topic].format(decision.columns[0])
+    wanted = _WANTED[decision.topic].format(decision.columns[0])
+    shell.paragraph((f"Give {wanted}. Enter leaves it as it is.", "dim"), indent=2)
+    asked = False
     for one in [decision] if decision.shared else map(decision.of, decision.columns):
-        named = "" if decision.shared else f"{one.columns[0]}, "
-        while text := _typed(f"  {named}{wanted} (Enter leaves it as it is): "):
+        while text := _typed("  : " if decision.shared else f"  {one.columns[0]}: "):
             try:
                 schema = answered(schema, one, choice, text)
             except UnderstudyError as error:
@@ -341,7 +342,8 @@ def _settled(
 _WANTED = {
     "unit": "row, or a column and how many rows of one person count, such as {0} 5, or {0} 5 equal",
     "family": "what is different, such as max_children = 5, order = none",
-    "values": "all values, between commas, or 1 to 29; end with ... if there may be others",
+    "values": "all values, between commas (1 to 29 for whole numbers), with ... at the end if there "
+    "may be others",
     "bounds": "bounds such as 0 to 120",
     "missing": "its values between commas, or bounds such as 0 to 120",
     "types": "columns that may have empty cells, between commas, or all",

@@ -12,6 +12,7 @@ from understudy.columns.base import near
 from understudy.columns.unmodelled import DISCOVER
 from understudy.constraints.rule import Rule
 from understudy.draft.alike import kind_of
+from understudy.draft.names import Name
 from understudy.draft.typed import parsed, split
 from understudy.errors import SchemaError
 from understudy.schema import Column, Identifier, Schema
@@ -236,6 +237,7 @@ def _protected(schema: Schema, choice: Choice, text: str) -> Schema:
     name = name.strip().removesuffix(",")
     columns = {column.name: column for column in schema.columns}
     told = [column.name for column in schema.columns if isinstance(column, Identifier)]
+    told.sort(key=lambda each: not Name(each).of_a_person)
     if not name or not (most.isascii() and most.isdigit()):
         such = f", such as {(told or list(columns))[0]} 5"
         raise SchemaError(
@@ -243,9 +245,7 @@ def _protected(schema: Schema, choice: Choice, text: str) -> Schema:
             f"people apart and how many rows of one of them count{such}"
         )
     if name not in columns:
-        hint = (
-            near(name, [*told, *columns]) or f"; the schema leaves out {', '.join(told) or 'none'}"
-        )
+        hint = near(name, list(columns)) or f"; the schema leaves out {', '.join(told) or 'none'}"
         raise SchemaError(f"there is no column {name!r}{hint}; nothing was changed")
     if not isinstance(columns[name], Identifier):
         schema = schema.resolved({name: Identifier(name)})
