@@ -97,6 +97,7 @@ class Stages(_Line):
         self._now: Progress | None = None
         self._start, self._used = time.monotonic(), time.process_time()
         self._about: float | None = None
+        self._told = False
 
     def __exit__(self, *exc: object) -> None:
         super().__exit__()
@@ -133,7 +134,7 @@ class Stages(_Line):
         new = self._now is None or progress.stage != self._now.stage
         if new:
             self._tick()
-            if self._live is None:  # where there is one, its clock says so
+            if self._live is None and not self._told:  # where there is one, its clock says so
                 self._late("so far")
         self._now = progress
         step = f": round {min(done + 1, total)} of {total}" if total > 1 else ""
@@ -145,6 +146,7 @@ class Stages(_Line):
         passed = time.monotonic() - self._start
         if self._about is None or passed <= self._about:
             return
+        self._told = True
         used, about = (words.duration(s) for s in (time.process_time() - self._used, self._about))
         self._say(
             f"{verb} {words.duration(passed)}, more than the {about} of the forecast: {used} of CPU "
