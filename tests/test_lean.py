@@ -89,13 +89,12 @@ def test_methods_without_the_extras(method, tmp_path):
     if method in REFERENCE:
         assert said == [
             f"method = {method} needs mbi and JAX, which are not installed: "
-            f"pip install 'understudy[reference]'"
+            f"pip install '.[reference]'"
         ]
         assert float(spent) == 0
     elif method in NETS:
         assert said == [
-            f"method = {method} needs JAX and optax, which are not installed: "
-            f"pip install 'understudy[nets]'"
+            f"method = {method} needs JAX and optax, which are not installed: pip install '.[nets]'"
         ]
         assert float(spent) == 0
     else:
@@ -111,7 +110,7 @@ def test_the_command_says_it_with_exit_code_two(tmp_path):
     demo.schema().save(tmp_path / "s.schema.toml")
     done = fresh(code, tmp_path)
     assert done.returncode == 2
-    assert "understudy[reference]" in done.stderr
+    assert ".[reference]" in done.stderr
 
 
 def test_learning_audits_and_comparisons_say_what_they_need(tmp_path):
@@ -133,7 +132,7 @@ for work in (
     assert done.returncode == 0, done.stderr
     learning, *others = done.stdout.splitlines()
     assert "needs scikit-learn" in learning
-    assert "pip install 'understudy[learn]'" in learning
+    assert "pip install '.[learn]'" in learning
     for said, what in zip(others, ("an audit", "a comparison"), strict=True):
         assert said.startswith(f"{what} needs scikit-learn")
-        assert "pip install 'understudy[learn]'" in said
+        assert "pip install '.[learn]'" in said

@@ -22,6 +22,7 @@ __all__ = [
     "number",
     "percent",
     "points",
+    "small",
 ]
 
 NOTHING = "says nothing here"
@@ -38,6 +39,11 @@ def number(value: float | Fraction) -> str:
     if value and (abs(value) < 1e-3 or abs(value) >= 1e6):
         return f"{value:.3g}"
     return f"{value:,.3g}" if abs(value) < 999.5 else f"{value:,.0f}"
+
+
+def small(value: float | Fraction) -> str:
+    """A small number as people write it: 1e-9."""
+    return f"{float(value):g}".replace("e-0", "e-")
 
 
 def percent(share: float) -> str:

@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from tests.cli.cli_cases import run
 from understudy.cli import app, main
+from understudy.cli.commands import command as printed
 
 
 def test_wrong_use_is_2():
@@ -53,3 +54,10 @@ def test_shells_complete_commands_and_options(shell, typed, offered, monkeypatch
     monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
     assert main([]) == 0
     assert offered in capsys.readouterr().out
+
+
+def test_a_release_without_a_schema_says_how_to_get_one():
+    for name in ("release", "plan"):
+        refused = run(name, *(["people.csv"] if name == "release" else []), "--epsilon", 1)
+        assert refused.code == 2
+        assert f"{printed('schema', 'draft')} TABLE" in refused.err

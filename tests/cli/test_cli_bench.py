@@ -192,7 +192,7 @@ def test_without_matplotlib_it_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     done = run(*_game(tmp_path / "g"))
     assert done.code == 2
-    assert "understudy[figures]" in done.err
+    assert ".[figures]" in done.err
 
 
 def test_rounds(monkeypatch):

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from tests.cli.cli_cases import Case, run
+from understudy.cli.commands import command as printed
 from understudy.privacy import Ledger
 
 # plan
@@ -159,3 +160,12 @@ def test_a_margin_of_the_whole_table_says_nothing(case):
     shown = run("plan", "--schema", case.schema, "--epsilon", "0.001", "--rows", 100)
     (line,) = (line for line in shown.out.splitlines() if "true worst error" in line)
     assert line.endswith("(95 % confidence), which says nothing here")
+
+
+def test_a_plan_with_an_open_schema_names_the_command_for_its_own_file(case, tmp_path):
+    path = tmp_path / "open one.toml"
+    path.write_text(case.schema.read_text().replace("[understudy]", '[understudy]\nunit = "?"'))
+    refused = run("plan", "--schema", path, "--epsilon", 1)
+    assert refused.code == 2
+    assert printed("schema", "review", path) in refused.err
+    assert "S.toml" not in refused.err

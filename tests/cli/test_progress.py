@@ -78,3 +78,19 @@ def test_how_training_goes_begins_no_new_stage(capsys):
         "training, worst error about 0.5: round 1 of 30",
         "measuring and fitting, loss 0.2: round 2 of 3",
     ]
+
+
+def test_a_release_that_takes_longer_than_forecast_says_so(capsys, monkeypatch):
+    now = iter([0.0, *[120.0] * 20])
+    monkeypatch.setattr("understudy.cli.progress.time.monotonic", lambda: next(now))
+    with Stages() as stages:
+        stages.expect(20.0, "releasing")
+        stages(Progress("playing", 0, 1))
+        stages(Progress("sampling", 0, 1))
+    err = capsys.readouterr().err
+    assert err.count("so far") == 1
+    assert "so far 2 min, more than the 20 s of the forecast: " in err
+    assert "it took 2 min" in err
+    with Stages() as stages:
+        stages.expect(1_000.0, "releasing")
+    assert "more than" not in capsys.readouterr().err

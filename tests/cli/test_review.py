@@ -92,7 +92,7 @@ def test_a_walk_through_all_of_it(walk, draft: Path):
         "c", "patient 5",
         "a",
         "p",
-        "x", "c", "0 to 50", "many", "c", "0 to 50", "0 to 20",
+        "x", "c", "all", "0 to 50", "many", "0 to 20",
         "d", "all",
         "a",
     )  # fmt: skip
@@ -105,7 +105,7 @@ def test_a_walk_through_all_of_it(walk, draft: Path):
     assert found["sex"].kind == "identifier"
     assert draft.read_text().startswith("# notes of a custodian")
     assert "1 of 6" in out
-    assert "size_a goes from about 0 to about 13" in out
+    assert "nearly all rows of size_a lie between about 0 and 13" in out
     assert "nothing is open" in out
 
 
@@ -119,7 +119,8 @@ def test_nothing_is_accepted_by_the_enter_key(walk, draft: Path):
 def test_what_is_answered_stays_when_somebody_leaves(walk, draft: Path):
     code, _, err = walk("c", "row", "a", KeyboardInterrupt())
     assert code == 130
-    assert "answers that you gave are in" in err
+    assert "Every answer that was kept is in" in err
+    assert f"To go on: {command('schema', 'review', draft)}" in err
     assert Schema.load(draft).unit_word == "row"
     assert columns(draft)["patient"].read_from_rows == ()
     assert columns(draft)["job"].read_from_rows == ("type", "nullable", "values")
@@ -134,6 +135,29 @@ def test_a_group_may_be_answered_in_part(walk, draft: Path):
     walk("s", "s", "s", "d", "3", "d", "2", "q")
     assert columns(draft)["size_b"].kind == "identifier"
     assert columns(draft)["size_a"].read_from_rows == ("lower", "upper")
+
+
+def test_a_group_is_answered_by_numbers_or_names_one_column_at_a_time(walk, draft: Path):
+    code, out, _ = walk("s", "s", "s", "c", "2", "0 to 20", "d", "size_a", "z", "q")
+    assert (code, columns(draft)["size_b"].upper) == (0, 20)
+    assert columns(draft)["size_a"].kind == "identifier"
+    assert out.count("Kept.") == 2
+    assert "answer with a, c, p, d, s or q" in out
+    walk("s", "s", "s", "c", "sizes", "q")  # none of them: nothing happened, and it asks again
+
+
+def test_what_was_kept_of_a_group_stays_and_the_command_to_go_on_is_said(walk, draft: Path):
+    code, _, err = walk("s", "s", "s", "c", "all", "0 to 50", KeyboardInterrupt())
+    assert code == 130
+    assert columns(draft)["size_a"].upper == 50
+    assert columns(draft)["size_b"].read_from_rows == ("lower", "upper")
+    assert f"To go on: {command('schema', 'review', draft)}" in err
+
+
+def test_the_name_of_a_column_is_no_value_unless_it_is_quoted(walk, draft: Path):
+    _, _, err = walk("s", "s", "c", "size_a", "baker, clerk", "q")
+    assert "'size_a' is the name of a column, not a value" in err
+    assert columns(draft)["job"].values == ("baker", "clerk")
 
 
 def test_rules_are_kept_and_dropped_by_their_numbers(walk, draft: Path):

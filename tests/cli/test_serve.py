@@ -85,7 +85,7 @@ def test_without_the_extra(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "fastapi", None)
     code, text = told(capsys, "serve", tmp_path / "desk")
     assert code == 2
-    assert "pip install 'understudy[web]'" in text
+    assert "pip install '.[web]'" in text
     assert not (tmp_path / "desk").exists()
 
 

@@ -1,7 +1,9 @@
 """Exit codes, errors in words, and signals, in real processes."""
 
+import io
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -10,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from tests.cli.cli_cases import Case, run
 from understudy.cli import shell
@@ -193,3 +196,15 @@ def test_paragraphs_of_a_help_flow_and_examples_do_not():
         """
 
     assert command.__doc__ == "What it does.\n\nA long paragraph.\n\n\b\nExample\n  one\n  two"
+
+
+def test_prose_at_a_terminal_is_broken_between_words(monkeypatch):
+    shown = io.StringIO()
+    plain = Console(file=shown, width=40, force_terminal=True, no_color=True, highlight=False)
+    monkeypatch.setattr(shell, "out", lambda: plain)
+    listed = ", ".join(f"value {i}" for i in range(40))
+    shell.paragraph(("bold: ", "bold"), listed, indent=2)
+    lines = [re.sub("\x1b\\[[0-9;]*m", "", line) for line in shown.getvalue().splitlines()]
+    assert len(lines) > 8
+    assert all(line.startswith("  ") and len(line) <= 40 for line in lines)
+    assert " ".join(" ".join(lines).split()) == f"bold: {listed}"

@@ -186,10 +186,10 @@ class TestComparisons:
         ("column", "op", "literal", "said"),
         [
             (Category("c", ("Male", "Female")), "=", "Mal", "did you mean 'Male'"),
-            (Category("c", ("Male", "Female")), "=", 7, "use one of Male, Female"),
+            (Category("c", ("Male", "Female")), "=", 7, "such as Male, Female"),
             (Category("c", ("a", "b")), "<", "a", "declare ordinal = true"),
             (Category("c", ("a",), True, True), "<", "OTHER", "no place in the order"),
-            (Category("c", (1, 2)), "=", "x", "'x' is not one of its 2 declared values"),
+            (Category("c", (1, 2)), "=", "x", "'x' is not one of its 2 values"),
             (Boolean("c"), "=", "maybe", "neither true nor false"),
             (Integer("c", 0, 9), "<", "many", "'many' is not a finite number"),
             (Integer("c", 0, 9), "<", True, "True is not a number"),

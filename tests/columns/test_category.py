@@ -2,7 +2,7 @@ import pyarrow as pa
 import pytest
 
 from understudy.columns import Category, Integer
-from understudy.errors import SchemaError
+from understudy.errors import SchemaError, WorkloadError
 
 
 def test_null_values_are_null_where_they_are_text():
@@ -43,3 +43,16 @@ def test_a_usual_type_holds_every_value_and_another_is_tried():
         Category("x", (2**63,))
     with pytest.raises(SchemaError, match="cannot hold all its values"):
         Category("x", (1, 300), dtype="dictionary<values=int8, indices=int8, ordered=0>")
+
+
+def test_a_value_that_is_not_there_is_answered_with_the_one_to_use():
+    codes = Category("diag", ("250.1", "250*", "4*"), other="OTHER", prefixes=(3, 1))
+    for value, said in (
+        ("250.83", r"too few rows hold it, and they count under its first characters; use '250\*'"),
+        ("401", r"use '4\*'"),
+        ("V", r"such as 250.1, 250\*, 4\*; OTHER stands for all others"),
+    ):
+        with pytest.raises(WorkloadError, match=said):
+            codes.compare("=", value)
+    with pytest.raises(WorkloadError, match=r"one of its 2 values \(did you mean 'Female'\?\)$"):
+        Category("sex", ("Female", "Male")).compare("=", "F")

@@ -241,6 +241,7 @@ def test_spellings_that_mean_the_same(one, other):
         ("kids >= and smoker", 8, "expected a value"),
         ("kids >=", 7, "the predicate ends here: expected a value"),
         ("kids", 0, "column 'kids' is not boolean"),
+        ("kids like '1%'", 5, "LIKE is not understood; list the values: kids in ("),
         ("kids = 1 smoker", 9, "expected 'and', 'or' or the end"),
         ("(kids = 1", 9, "expected ')'"),
         ("kids = 1)", 8, "expected 'and', 'or'"),

@@ -10,7 +10,7 @@ from understudy.draft import confirm
 from understudy.draft.answers import Choice, Topic, answered, possible
 from understudy.draft.review import decision_named, decisions
 from understudy.errors import InputError
-from understudy.schema import Category, Identifier
+from understudy.schema import Category, Identifier, Schema
 from understudy.schema.toml import column_facts
 
 
@@ -90,7 +90,9 @@ def test_blanks_have_to_be_filled_in():
     ("key", "choice", "text", "said"),
     [
         ("unit", Choice.PUBLIC, "", "cannot be answered by public; choose one of: replace"),
-        ("unit", Choice.REPLACE, "nobody 5", "does not say who is protected"),
+        ("unit", Choice.REPLACE, "nobody 5", "there is no column 'nobody'; the schema leaves out"),
+        ("unit", Choice.REPLACE, "patients 5", r"no column 'patients' \(did you mean 'patient'"),
+        ("job", Choice.REPLACE, "baker, alive", "'alive' is the name of a column, not a value"),
         ("unit", Choice.REPLACE, "patient 0", "max_rows = 0"),
         ("unit", Choice.REPLACE, "patient", "does not say who is protected"),
         ("bounds:visits_home", Choice.REPLACE, "0 to 9", "one at a time"),
@@ -119,3 +121,31 @@ def test_who_is_protected():
     rows = answered(HOSPITAL, unit, Choice.REPLACE, "row")
     assert (rows.unit, rows.unit_word) == (None, "row")
     assert Topic.UNIT not in topics(rows)
+
+
+def test_a_list_is_whole_unless_it_ends_with_dots():
+    job = next(c for c in HOSPITAL.columns if c.name == "job")
+    assert job.kind == "category"
+    open_ = HOSPITAL.resolved({"job": dataclasses.replace(job, other="OTHER")})
+    for text, other in (("a, b", None), ("a, b, ...", "OTHER"), ("a, b…", "OTHER")):
+        chosen = answered(open_, decision_named(open_, "job"), Choice.REPLACE, text)
+        found = next(c for c in chosen.columns if c.name == "job")
+        assert (found.values, found.other) == (("a", "b"), other)
+
+
+def test_whole_numbers_in_a_row_are_typed_by_their_ends():
+    codes = Category("code", (1, 2, 5), other=-1, read_from_rows=("values",))
+    schema = dataclasses.replace(HOSPITAL, columns=(*HOSPITAL.columns, codes))
+    decision = decision_named(schema, "code")
+    assert "not codes that are numbers" in decision_named(schema, "values:code").advice
+    chosen = answered(schema, decision, Choice.REPLACE, "1 to 4, 9").columns[-1]
+    assert (chosen.values, chosen.other) == ((1, 2, 3, 4, 9), None)
+    assert answered(schema, decision, Choice.REPLACE, "1..4, ...").columns[-1].other == -1
+    with pytest.raises(InputError, match="must go up"):
+        answered(schema, decision, Choice.REPLACE, "9 to 1")
+
+
+def test_rows_of_a_person_may_count_equally():
+    declared = Schema((Identifier("who"), Category("sex", ("F", "M"))), unit_word="?")
+    chosen = answered(declared, decision_named(declared, "unit"), Choice.REPLACE, "who 5 equal")
+    assert chosen.unit.equal == 5

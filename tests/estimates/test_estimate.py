@@ -1,6 +1,7 @@
 """Estimates as people and programs read them."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -37,3 +38,10 @@ def test_several():
     shown = both._repr_html_()
     assert "not determined" in shown
     assert "too noisy" in shown
+
+
+def test_shares_are_told_in_per_cent_and_their_differences_in_points():
+    share = replace(TOLD, unit="%")
+    assert share.shown == ("43.2 %", "38.1 %", "48.3 %")
+    assert replace(TOLD, unit="points").shown[0] == "43.2 points"
+    assert (share.to_json()["value"], "unit" in share.to_json()) == (0.43210, False)

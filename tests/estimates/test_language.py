@@ -74,6 +74,8 @@ def test_formulas():
 
 REFUSED = {
     "": "expected a statistic",
+    "count by g": r"count of what\? write it in brackets: count\(CONDITION\) by g",
+    "mean where x > 1": r"write it in brackets: mean\(COLUMN\) where x > 1",
     "men(y)": "no statistic.*did you mean 'mean'",
     "wish(y)": "no statistic; known are share",
     "mean(y": "never closed",

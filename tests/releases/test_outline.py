@@ -12,7 +12,8 @@ import understudy as us
 from understudy.privacy.cost import Charge, Discovery, Gaussian, Laplace, Zcdp
 from understudy.releases.certificate import VARIATION, WORST
 from understudy.releases.outline import ASSUMED_ROWS, buys, noise_in_rows, outline, time_in_words
-from understudy.schema import Schema
+from understudy.schema import Category, Identifier, Schema, UndeclaredCategory
+from understudy.units import Unit
 
 
 def test_the_outline_adds_up_and_is_json(schema):
@@ -55,7 +56,31 @@ def test_what_a_charge_buys():
 
 def test_time_is_said_for_a_known_size_or_for_two(schema):
     prepared = us.prepare(schema, epsilon=1)
-    assert re.fullmatch(r"about .+ for 10,000 rows, .+ for 100,000 rows", time_in_words(prepared))
-    assert re.fullmatch(r"about .+ for 500 rows", time_in_words(prepared, 500))
+    assert re.fullmatch(
+        r"about .+ for 10,000 rows, .+ for 100,000 rows \(CPU time.+", time_in_words(prepared)
+    )
+    assert re.fullmatch(
+        r"about .+ for 500 rows \(.+nothing else to do\)", time_in_words(prepared, 500)
+    )
     public = us.prepare(schema, epsilon=1, rows_public=700)
-    assert re.fullmatch(r"about .+ for 700 rows", time_in_words(public))
+    assert re.fullmatch(r"about .+ for 700 rows .+", time_in_words(public))
+
+
+def test_the_time_includes_finding_what_is_open_and_counting_every_pair():
+    """Ratios of a forecast, not seconds of this machine; figures are in docs/benchmarks.md."""
+    declared = [
+        Category(f"c{i}", tuple(f"v{j}" for j in range(20)), nullable=False) for i in range(6)
+    ]
+    open_ = [UndeclaredCategory(c.name, values="discover", nullable=False) for c in declared]
+    who = (Identifier("who"),)
+
+    def forecast(columns, rows, unit=None):
+        schema = Schema((*who, *columns), unit=unit)
+        return us.prepare(schema, epsilon=1).forecast(rows).seconds
+
+    small, large = 10_000, 1_000_000
+    for columns in (declared, open_):
+        assert forecast(columns[:3], large) < forecast(columns, large)
+        assert forecast(columns, small) < forecast(columns, large)
+    alone, of_people = forecast(open_, large), forecast(open_, large, Unit("who", 1))
+    assert forecast(declared, large) < alone < of_people

@@ -121,5 +121,5 @@ def test_rows_that_would_be_noise_by_the_million_are_refused():
 def test_a_plan_says_what_it_is():
     schema = Schema((Category("a", ("x", "y")), Category("b", ("x", "y"))))
     said = repr(us.prepare(schema, epsilon=1, delta="1e-9", method="independent"))
-    assert said.startswith("<Prepared: (ε = 1, δ = 1e-09) by independent for 2 columns and ")
+    assert said.startswith("<Prepared: (ε = 1, δ = 1e-9) by independent for 2 columns and ")
     assert said.endswith("nothing is spent>")

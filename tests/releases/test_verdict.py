@@ -31,11 +31,38 @@ def test_more_rows_and_more_budget_are_never_judged_worse(schema):
 def test_a_poor_plan_says_what_would_help(schema):
     poor = planned(schema, "0.1", 300)
     assert poor.level is Level.POOR
-    assert "With 300 rows and ε = 0.1, expect a typical table to be off by about" in poor.advice
+    assert "With 300 rows and ε = 0.1, expect about" in poor.advice
     assert "ε = 0." in poor.advice.split(";")[1]
     good = planned(schema, "8", 10**6)
     assert good.advice == ""
     assert "accurate to ±10 %" in good.good_for
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "rows"), [("0.3", 600), ("1", 1_500), ("1", 6_000), ("4", 3_000)]
+)
+def test_a_plan_is_no_better_than_its_release_or_says_a_range(schema, epsilon, rows):
+    order = [Level.POOR, Level.LIMITED, Level.GOOD]
+    before = planned(schema, epsilon, rows)
+    after = verdict(us.release(people(rows), schema, epsilon=epsilon))
+    ends = order.index(before.level), order.index(before.best or before.level)
+    assert ends[0] <= order.index(after.level) <= ends[1]
+    assert (before.best is None) == (ends[0] == ends[1])
+
+
+def test_a_range_names_both_ends_and_what_decided(schema):
+    prepared = us.prepare(schema, epsilon=1)
+    errors = prepared.forecast(20_000).errors
+    wide = replace(errors, mean=0.01, worst=0.01, worst_between=(0.003, 0.04))
+    judged = foreseen(prepared, 20_000, wide)
+    assert (judged.level, judged.best) == (Level.LIMITED, Level.GOOD)
+    assert str(judged).startswith("Between “useful for large groups only” and “useful for most")
+    assert " to " in judged.good_for
+    pessimistic = "the pessimistic end of the forecast of"
+    assert judged.decided.startswith(f"{pessimistic} the bound on the worst cell, 4.")
+    flat = foreseen(prepared, 20_000, replace(errors, mean=0.06, worst_between=(0.001, 0.001)))
+    told = f"{pessimistic} the typical table, with about 12 % of its rows in another cell"
+    assert flat.decided.startswith(told)
 
 
 def test_a_method_without_a_forecast_has_no_verdict_before_it_runs(schema):

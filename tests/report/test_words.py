@@ -16,6 +16,6 @@ def test_a_unit_of_several_rows_is_who_is_promised(schema):
     table = people(300).append_column("person", pa.array([f"p{i // 3}" for i in range(300)]))
     made = seeded(table, whole, method="independent", workload="marginals:1")
     page = Page(report.render(made)).text
-    assert "whether the rows of one particular person were in" in page
+    assert "whether a certain person had rows in" in page
     assert "of those who have more than 2" in page
     assert "1 was promised" in page

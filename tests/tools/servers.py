@@ -98,7 +98,7 @@ def spark():
 
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Spark needs Java: apt-get install default-jre-headless")
-    pytest.importorskip("pyspark", reason="pip install 'understudy[spark]'")
+    pytest.importorskip("pyspark", reason="pip install '.[spark]'")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

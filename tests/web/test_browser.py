@@ -291,7 +291,7 @@ def test_a_server_that_goes_away_a_job_that_does_not_and_an_analyst(
         code, said = server.stop()
         server.close()
         assert code == 0
-        assert "1 job goes on without the page" in said
+        assert "1 job goes on without the web app" in said
         page.get_by_text("The server does not answer").wait_for()
         picture(page, "21-away")
         server.start(server.port)

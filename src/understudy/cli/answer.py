@@ -24,7 +24,8 @@ def answer(
 
     Costs nothing. The error bar is certified where a marginal of the workload holds all the columns
     that the condition names. Intervals that are estimated and not certified, often narrower, and
-    other statistics than shares have their own command: `understudy estimate`.
+    other statistics than shares have their own command: `understudy estimate`. A value such as '250*',
+    where a release has any, stands for all rare codes that begin with 250.
 
     \b
       age >= 65 and sex = 'F'        district in ('Harbour', 'Old Town')

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from understudy._version import __version__
 from understudy.cli import shell
+from understudy.cli.commands import command
 
 HELP = """Make a synthetic version of a sensitive table: private, certified and verifiable.
 
@@ -117,10 +118,10 @@ def main(
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
-    command = typer.main.get_command(commands)
+    known = typer.main.get_command(commands)
     try:
         with shell.interrupts():
-            code = command.main(
+            code = known.main(
                 args=None if arguments is None else list(arguments),
                 prog_name=name,
                 standalone_mode=False,
@@ -142,5 +143,9 @@ def _wrong_use(error: Any) -> int:
     message = str(error.format_message()).strip()
     if not message:  # no command was given, and the help has been printed
         return shell.WRONG_USE
-    shell.complain(message[0].lower() + message[1:], f"See `{where} --help`.")
+    more = [f"See `{where} --help`."]
+    if "'--schema'" in message:
+        drafted = f"{command('schema', 'draft')} TABLE"
+        more.insert(0, f"A schema says what is public. To draft one: {drafted}")
+    shell.complain(message[0].lower() + message[1:], *more)
     return shell.WRONG_USE

@@ -104,13 +104,14 @@ def _one(found: Estimate) -> None:
         "noise": parts.noise, "number of rows": parts.rows, "sampling": parts.sampling,
         "model (bound)": parts.model, "inside bins": parts.inside,
     }  # fmt: skip
+    times = 100 if found.unit else 1
     words.facts(
         [
             ("asked", found.name),
             ("estimate", Text(value, style="bold")),
             ("interval", f"{low} to {high}, estimated, {100 * found.level:g} %"),
             ("target", found.target),
-            ("parts", ", ".join(f"{name} {part:.2g}" for name, part in made.items() if part > 0)),
+            ("parts", ", ".join(f"{name} {times * p:.2g}" for name, p in made.items() if p > 0)),
         ]
     )
     if found.warning is not None:

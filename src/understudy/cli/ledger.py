@@ -305,7 +305,7 @@ def _pair(epsilon: Any, delta: Any) -> dict[str, float]:
 
 
 def _amount(epsilon: Any, delta: Any) -> str:
-    return f"ε = {wording.number(epsilon)}, δ = {float(delta):g}"
+    return f"ε = {wording.number(epsilon)}, δ = {wording.small(float(delta))}"
 
 
 _COMPOSITION = {
@@ -341,7 +341,7 @@ def _show(file: Place, view: _View) -> None:
     ]
     if view.more is not None:
         last = view.releases[-1]
-        asked = f"(ε = {last['epsilon']}, δ = {float(last['delta']):g})"
+        asked = f"(ε = {last['epsilon']}, δ = {wording.small(float(last['delta']))})"
         lines.append(("room for", f"{view.more:,} more like the last release {asked}"))
     words.facts([*lines, ("head", books.head)])
     if view.releases:
@@ -354,7 +354,7 @@ def _show(file: Place, view: _View) -> None:
                 made["time"].replace("T", " ").removesuffix("+00:00"),
                 Text(made["state"], style=colour),
                 made["epsilon"],
-                f"{float(made['delta']):g}",
+                wording.small(float(made["delta"])),
                 made["method"] or "–",
                 f"{len(made['charges'])} of {made['planned']}",
                 f"{made['bundle'][:12]}…" if made["bundle"] else "–",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from understudy.errors import InputError
+from understudy.errors import InputError, UnconfirmedError
 
 if TYPE_CHECKING:
     from understudy.privacy.stores import Place
@@ -237,6 +237,20 @@ def wanted(target: Target, choices: Choices, **more: Any) -> Options:
     chosen["target_error"] = share(target.target_error)
     settings = chosen.pop("settings")
     return Options(**chosen, parameters=parameters(choices.method, settings))
+
+
+def confirmed(path: Path, data: str | None = None) -> Schema:
+    """The schema of a file; where it is not confirmed, an error that names the command to answer."""
+    from understudy.cli.review import resume
+    from understudy.schema import Schema
+
+    loaded = Schema.load(path)
+    try:
+        loaded.require_confirmed()
+    except UnconfirmedError as error:
+        error.add_note(f"Answer one question after the other: {resume(path, data)}")
+        raise
+    return loaded
 
 
 def read_as(schema: Schema, null: Sequence[str] | None, drop_other_columns: bool) -> Schema:

@@ -69,11 +69,10 @@ def plan(
     """
     from understudy.releases import outline, prepare
     from understudy.releases.verdict import foreseen
-    from understudy.schema import Schema
     from understudy.units import things
 
     wanted = options.wanted(target, choices, rows=rows, **options.account(ledger, dataset))
-    loaded = options.read_as(Schema.load(schema), None, drop_other_columns)
+    loaded = options.read_as(options.confirmed(schema), None, drop_other_columns)
     prepared = prepare(loaded, wanted.resolved())
     account = _account(prepared)
     if as_json:
@@ -110,6 +109,8 @@ class _Account:
     afterwards: float
     total: float
     fit: int
+    why: str
+    """Why so many fit, where ε do not just add up."""
 
 
 def _account(prepared: Prepared) -> _Account | None:
@@ -124,6 +125,7 @@ def _account(prepared: Prepared) -> _Account | None:
         float(books.after(prepared.budget, prepared.plan, unit).remaining_epsilon),
         float(books.facts.budget.epsilon),
         books.more_like(prepared.budget, prepared.plan, unit),
+        words.SQUARES if books.facts.composition == "zcdp" else "",
     )
 
 
@@ -137,7 +139,7 @@ def _left(account: _Account | None) -> str:
     return (
         f"ε = {wording.number(account.afterwards)} would be left of a lifetime budget of "
         f"{wording.number(account.total)}; {account.fit:,} such "
-        f"{'release fits' if account.fit == 1 else 'releases fit'}"
+        f"{'release fits' if account.fit == 1 else 'releases fit'}{account.why}"
     )
 
 
@@ -164,7 +166,11 @@ def _show(prepared: Prepared, forecast: Forecast, size: int, account: _Account |
         tables = f"mean over {len(errors.marginals):,} tables"
         expected = [
             ("worst cell", f"off by {errors.worst_in_words}"),
-            ("typical table", f"off by about {wording.points(errors.mean)} ({tables}; estimate)"),
+            (
+                "typical table",
+                f"about {wording.percent(errors.mean)} of the rows are in another cell ({tables}; "
+                f"estimate)",
+            ),
         ]
     budget = prepared.budget
     words.facts(
@@ -192,9 +198,10 @@ def show_verdict(judged: Verdict | None) -> None:
         return
     style = {"GOOD": "bold green", "POOR": "bold red"}.get(judged.level.name, "bold yellow")
     lines: list[tuple[str, str | Text]] = [
-        ("verdict", Text(str(judged.level), style)),
+        ("verdict", Text(judged.headline, style)),
         ("good for", judged.good_for),
         ("not good for", judged.not_for),
+        *([("decided by", judged.decided)] if judged.decided else []),
         *([("what would help", judged.advice)] if judged.advice else []),
     ]
     shell.say()
@@ -219,7 +226,7 @@ def _show_charges(prepared: Prepared) -> None:
     shell.out().print(charges)
     cost = prepared.cost()
     shell.say(
-        f"  All of it costs ε = {cost.epsilon:.6g} at δ = {cost.delta:g}, recomputed by "
+        f"  All of it costs ε = {cost.epsilon:.6g} at δ = {wording.small(cost.delta)}, recomputed by "
         f"{outline.ACCOUNTING[cost.by]}."
     )
     shell.say(("  Budget shares are shares of ρ, in which the charges add up (zCDP).\n", "dim"))

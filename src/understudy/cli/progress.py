@@ -94,16 +94,20 @@ class Stages(_Line):
         text = TextColumn("{task.description}", markup=False)
         super().__init__(SpinnerColumn(), text, _TimeBar(), _Clock())
         self._now: Progress | None = None
+        self._start, self._used = time.monotonic(), time.process_time()
+        self._about: float | None = None
+        self._told = False
 
     def __exit__(self, *exc: object) -> None:
         super().__exit__()
         if exc[0] is None:
             self._tick()
+            self._late("it took")
 
     def expect(self, seconds: float | None, line: str) -> None:
         """The check is over: what comes, and about how long it takes, where that is known by now."""
         self._tick()
-        self._now = None
+        self._now, self._about = None, seconds
         self._say(line)
         if self._live is not None:
             self._live.reset(self._live.task_ids[0], total=None, about=seconds)
@@ -118,8 +122,10 @@ class Stages(_Line):
             self._show(line, description=line)
             return
         if progress.seconds:
+            self._about = progress.seconds
             self._show(
-                f"about {wording.duration(progress.seconds)} in all, by the number of rows measured",
+                f"about {wording.duration(progress.seconds)} of CPU time in all, by the number of rows "
+                f"measured",
                 at_once=True,
                 about=progress.seconds,
             )
@@ -127,10 +133,24 @@ class Stages(_Line):
         new = self._now is None or progress.stage != self._now.stage
         if new:
             self._tick()
+            if self._live is None and not self._told:  # where there is one, its clock says so
+                self._late("so far")
         self._now = progress
         step = f": round {min(done + 1, total)} of {total}" if total > 1 else ""
         line = progress.words + step
         self._show(line, at_once=new, description=line)
+
+    def _late(self, verb: str) -> None:
+        """Say that it takes longer than forecast, and how much of that is its own work."""
+        passed = time.monotonic() - self._start
+        if self._about is None or passed <= self._about:
+            return
+        self._told = True
+        used, about = (wording.duration(s) for s in (time.process_time() - self._used, self._about))
+        self._say(
+            f"{verb} {wording.duration(passed)}, more than the {about} of the forecast: {used} of CPU "
+            f"time, and waiting for other work on this machine"
+        )
 
     def _tick(self) -> None:
         if self._live is not None and self._now is not None:

@@ -177,10 +177,10 @@ def release(
                          --epsilon 1 --out homes.release
     """
     from understudy.releases.bundle import require_absent
-    from understudy.schema import Schema
 
     require_absent(out)
-    loaded = options.read_as(Schema.load(schema), reading.null, reading.drop_other_columns)
+    loaded = options.confirmed(schema, data if where.path is None else None)
+    loaded = options.read_as(loaded, reading.null, reading.drop_other_columns)
     charged = options.account(account.ledger, account.dataset, account.expect_head)
     made = dict(vars(making))
     cover = (made.pop("title"), made.pop("owner"))
@@ -337,10 +337,11 @@ def _cost(wanted: Options) -> str:
 
 
 def _others(release: Release) -> list[tuple[str, str]]:
-    """What became of values that are not listed, by the released rows."""
+    """What became of values that are not listed, by the released rows, where it is more than noise."""
     from understudy.columns import Category
 
-    shares = sorted(release.others.items(), key=lambda each: -each[1])
+    seen = {name: share for name, share in release.others.items() if share > release.hidden(name)}
+    shares = sorted(seen.items(), key=lambda each: -each[1])
     if not shares:
         return []
     columns = {column.name: column for column in release.schema.modelled}
@@ -348,13 +349,21 @@ def _others(release: Release) -> list[tuple[str, str]]:
     def told(name: str, share: float) -> str:
         column = columns[name]
         written = column.other if isinstance(column, Category) else None
-        return f"{wording.percent(share)} of {name}" + (
+        return f"{wording.percent(share)} in {name}" + (
             "" if written == "OTHER" else f" (written as {written})"
         )
 
     said = ", ".join(told(name, share) for name, share in shares[:_MOST_OTHERS])
     more = "" if len(shares) <= _MOST_OTHERS else f" and {len(shares) - _MOST_OTHERS} columns more"
-    return [("OTHER", f"about {said}{more} (values that are not listed)")]
+    return [("OTHER", f"values that are not listed, of the synthetic rows: about {said}{more}")]
+
+
+def _figure(release: Release) -> str | None:
+    """A statistic of its first column, to be estimated; None where nothing can be."""
+    from understudy.report.estimated import headlines
+
+    told = release.tables and release.schema.weight == 1
+    return next(headlines(release), None) if told else None
 
 
 def _account(release: Release, wanted: Options) -> list[tuple[str, str]]:
@@ -372,7 +381,7 @@ def _account(release: Release, wanted: Options) -> list[tuple[str, str]]:
         f"dataset {wanted.dataset!r} in {place}; {more:,} more like this fit"
     )
     if books.facts.composition == "zcdp":
-        room += " (releases add up to less than the sum of their ε)"
+        room += words.SQUARES
     return [
         ("budget", room),
         ("head", f"{books.head}  (keep a copy elsewhere; see --expect-head)"),
@@ -415,4 +424,6 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
             "sample", out, "--rows", rows, "--out", out.with_name(release.sample_name(out.stem))
         ),
         *([] if asked is None else [command("answer", out, asked)]),
+        *([command("estimate", out, figure)] if (figure := _figure(release)) else []),
     )
+    shell.note(f"Read the report first: {out / 'report.html'}, in a browser.")

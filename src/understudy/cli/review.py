@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from understudy.cli import options, shell, words
 from understudy.cli.commands import command
 from understudy.cli.options import argument, flag, option
+from understudy.columns.base import near
 from understudy.errors import InputError, SchemaError, UnderstudyError
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def review(
         str | None,
         argument(
             "DATA",
-            "The table, or that of the children. NOT PRIVATE: shows how many rows people have in it.",
+            "The table, or that of the children: shows how many rows people have in it, and what each "
+            "limit would leave out. NOT PRIVATE.",
         ),
     ] = None,
     table: options.TableName = None,
@@ -62,7 +64,7 @@ def review(
 
     \b
     [bold]Example[/bold]
-      understudy schema review patients.schema.toml
+      understudy schema review patients.schema.toml patients.csv
       understudy schema review patients.schema.toml --list
       understudy schema review patients.schema.toml --private job --set "age=0 to 120"
     """
@@ -73,6 +75,7 @@ def review(
     from understudy.source import read
 
     loaded, seen = Schema.load(schema), ()
+    again = resume(schema, data, table)
     if data is not None and isinstance(loaded, FamilySchema):
         seen = (children_per_parent(loaded, read(data, table=table)),)
     elif data is not None:
@@ -90,14 +93,29 @@ def review(
             "the commands that answer each"
         )
     else:
-        _walk(schema, seen)
+        _walk(schema, seen, again)
     left = decisions(Schema.load(schema))
     if not left:
         shell.say(("✓ ", "green"), f"nothing is open in {schema}. Next")
-        shell.say(f"  {command('plan', '--schema', schema, '--epsilon', 1)}")
+        say_plan(schema)
     elif not listed:
         shell.say(f"{count(left)} left in {schema}. To go on:")
-        shell.say(f"  {command('schema', 'review', schema)}")
+        shell.say(f"  {again}")
+
+
+def resume(schema: Path, data: str | None = None, table: str | None = None) -> str:
+    """The command that asks what is open; with the table, unless its address holds a password."""
+    from understudy.source import shown
+
+    if data is None or shown(data) != data:
+        return command("schema", "review", schema)
+    return command("schema", "review", schema, data, *([] if table is None else ["--table", table]))
+
+
+def say_plan(schema: Path) -> None:
+    """The command that plans a release; its verdict needs a number of rows, roughly."""
+    shell.say(f"  {command('plan', '--schema', schema, '--epsilon', 1, '--rows', 10_000)}")
+    shell.say(("  Instead of 10000: your number of rows, roughly.", "dim"))
 
 
 def open_decisions(found: Sequence[Decision]) -> None:
@@ -178,21 +196,31 @@ def _commands(path: Path, decision: Decision) -> list[str]:
 
 
 def _ask(decision: Decision, where: str, *, advise: bool = True) -> None:
-    shell.say((f"\n{where}  ", "dim"), (decision.question, "bold"), (f"  {decision.key}", "dim"))
+    shell.say()
+    shell.paragraph(
+        (f"{where}  ", "dim"), (decision.question, "bold"), (f"  {decision.key}", "dim")
+    )
     for line in decision.holds:
-        shell.say(f"  {line}")
+        shell.paragraph(line, indent=2)
     if "public" in decision.choices:
-        shell.say(("  This would publish ", "yellow"), decision.reveals)
+        shell.paragraph(("This would publish ", "yellow"), decision.reveals, indent=2)
     if advise:
-        shell.say((f"  {decision.advice}", "dim"))
+        shell.paragraph((decision.advice, "dim"), indent=2)
 
 
-def _walk(path: Path, seen: Sequence[RowsPerUnit]) -> None:
+def _walk(path: Path, seen: Sequence[RowsPerUnit], again: str) -> None:
     from understudy.draft.review import decisions
     from understudy.schema import Schema
 
     shell.say(("NOT PRIVATE. ", "bold red"), "What follows was read from private rows.")
     done, skipped = 0, set[str]()
+
+    def keep(changed: Schema) -> None:
+        before = Schema.load(path)
+        changed.save(path)
+        _lost(before, changed, decision)
+        shell.say(("  Kept.", "green"))
+
     try:
         while True:
             schema = Schema.load(path)  # as it is now: somebody may be editing it as well
@@ -201,22 +229,19 @@ def _walk(path: Path, seen: Sequence[RowsPerUnit]) -> None:
                 return
             decision = found[0]
             _ask(decision, f"{done + 1} of {done + len(found)}")
-            changed = _asked(schema, decision)
-            if changed is None:
+            answer = _asked(schema, decision, keep)
+            if answer is None:
                 return
-            if changed == schema:
+            if not answer:
                 skipped.add(decision.key)
-            else:
-                changed.save(path)
-                _lost(schema, changed, decision)
             done += 1
     except KeyboardInterrupt as error:
-        error.add_note(f"The answers that you gave are in {path}.")
+        error.add_note(f"Every answer that was kept is in {path}. To go on: {again}")
         raise
 
 
-def _asked(schema: Schema, decision: Decision) -> Schema | None:
-    """The schema after an answer, the same after none, None at the end."""
+def _asked(schema: Schema, decision: Decision, keep: Callable[[Schema], None]) -> bool | None:
+    """Whether something was answered, and kept; None at the end."""
     letters = {_LETTERS[choice]: choice for choice in decision.choices}
     said = {**_WORDS, "public": decision.yes}
     several = len(decision.columns) > 1
@@ -236,57 +261,83 @@ def _asked(schema: Schema, decision: Decision) -> Schema | None:
         if answer is None or answer.lower() == "q":
             return None
         if answer.lower() in ("", "s"):
-            return schema
+            return False
         if answer.lower() == "v" and decision.full:
             for line in decision.full:
-                shell.say(f"  {line}")
+                shell.paragraph(line, indent=2)
         elif answer.lower() in letters:
             choice = letters[answer.lower()]
             try:
-                return _settled(schema, _some_of(decision, choice), choice)
+                return _settled(schema, _some_of(decision, choice), choice, keep)
             except UnderstudyError as error:
                 shell.complain(str(error))
         else:
-            shell.say(f"  answer with {', '.join([*letters, 's'])} or q")
+            view = ["v"] if decision.full else []
+            shell.say(f"  answer with {', '.join([*letters, *view, 's'])} or q")
 
 
 def _some_of(decision: Decision, choice: Choice) -> Decision:
-    """The columns or rules of a group that are meant."""
-    whole = ("replace",) if decision.topic == "rules" else ("replace", "public")
-    asked = choice not in whole and len(decision.columns) > 1
-    numbered = dict(enumerate(decision.columns, 1))
-    if asked:
-        for at, name in numbered.items():
-            shell.say(f"    {at}  {name}")
-    text = (_typed("  all, or numbers: ") or "") if asked else "all"
+    """The columns or rules of a group that are meant, by their numbers or names."""
+    whole = {"replace"} if decision.shared else set[str]()
+    whole |= set() if decision.topic == "rules" else {"public"}
+    if choice in whole or len(decision.columns) == 1:
+        return decision
+    for at, name in enumerate(decision.columns, 1):
+        shell.say(f"    {at}  {name}")
+    what = "numbers" if decision.topic == "rules" else "numbers or names"
+    text = _typed(f"  which: {what}, or all: ") or ""
     if text.lower() in ("a", "all"):
         return decision
-    chosen = text.replace(",", " ").split()
-    for word in chosen:
-        if not word.isdecimal() or int(word) not in numbered:
-            raise SchemaError(f"{word!r} is none of 1 to {len(numbered)}; write all, or numbers")
-    return decision.of(*(numbered[int(word)] for word in chosen))
+    return decision.of(*_picked(text, decision.columns))
 
 
-def _settled(schema: Schema, decision: Decision, choice: Choice) -> Schema:
+def _picked(text: str, columns: Sequence[str]) -> list[str]:
+    """What was typed, by number or name, between commas or blanks."""
+    known = {name: name for name in columns} | {str(at): n for at, n in enumerate(columns, 1)}
+    between_commas = [part.strip() for part in text.split(",") if part.strip()]
+    words = (
+        between_commas if known.keys() >= set(between_commas) else text.replace(",", " ").split()
+    )
+    for word in words:
+        if word not in known:
+            raise SchemaError(
+                f"{word!r} is none of 1 to {len(columns)}, nor one of these names"
+                f"{near(word, list(columns))}; write all, or numbers or names between commas"
+            )
+    return list(dict.fromkeys(known[word] for word in words))
+
+
+def _settled(
+    schema: Schema, decision: Decision, choice: Choice, keep: Callable[[Schema], None]
+) -> bool:
+    """Whether there was an answer; each is kept at once."""
     from understudy.draft.answers import Choice, answered
 
     if choice is not Choice.REPLACE:
-        return answered(schema, decision, choice)
-    if decision.shared:
-        text = _typed(f"  {_WANTED[decision.topic]}: ")
-        return answered(schema, decision, choice, text) if text else schema
-    for name in decision.columns:
-        one = decision.of(name)
-        if text := _typed(f"  {name}, {_WANTED[decision.topic]}: "):
-            schema = answered(schema, one, choice, text)
-    return schema
+        if decision.columns:
+            keep(answered(schema, decision, choice))
+        return bool(decision.columns)
+    wanted = _WANTED[decision.topic].format(decision.columns[0])
+    shell.paragraph((f"Give {wanted}. Enter leaves it as it is.", "dim"), indent=2)
+    asked = False
+    for one in [decision] if decision.shared else map(decision.of, decision.columns):
+        while text := _typed("  : " if decision.shared else f"  {one.columns[0]}: "):
+            try:
+                schema = answered(schema, one, choice, text)
+            except UnderstudyError as error:
+                shell.complain(str(error))
+                continue
+            keep(schema)
+            asked = True
+            break
+    return asked
 
 
 _WANTED = {
-    "unit": "row, or a column and how many rows of one person count, such as patient_id 5",
+    "unit": "row, or a column and how many rows of one person count, such as {0} 5, or {0} 5 equal",
     "family": "what is different, such as max_children = 5, order = none",
-    "values": "all values, between commas",
+    "values": "all values, between commas (1 to 29 for whole numbers), with ... at the end if there "
+    "may be others",
     "bounds": "bounds such as 0 to 120",
     "missing": "its values between commas, or bounds such as 0 to 120",
     "types": "columns that may have empty cells, between commas, or all",

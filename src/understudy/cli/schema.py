@@ -11,7 +11,6 @@ import typer
 
 from understudy.cli import options, rules, shell, words
 from understudy.cli import review as reviewing
-from understudy.cli.commands import command
 from understudy.cli.options import argument, flag, option, read_as
 from understudy.errors import InputError
 from understudy.units import OPEN
@@ -100,7 +99,7 @@ def draft(
     _private("This draft, on screen and on disk, holds facts from private rows.")
     if (found := ragged(source)) is not None:
         shell.say(("✗ ", "red"), str(found))
-    _next_step(target, schema, source)
+    _next_step(target, schema, reviewing.resume(target, file, table), source)
 
 
 def _draft_two(files: Sequence[str], split: str | None, target: Path, null: Sequence[str]) -> None:
@@ -122,7 +121,7 @@ def _draft_two(files: Sequence[str], split: str | None, target: Path, null: Sequ
     own = [file for file in files if table_name(file) == family.child] or [files[-1]]
     shell.say((f"\nHow many {family.child} has one of {family.parent}?", "bold"), " In the table:")
     words.bullets([str(children_per_parent(schema, own[0]))])
-    _next_step(target, schema)
+    _next_step(target, schema, reviewing.resume(target, own[0]))
 
 
 @app.command()
@@ -319,7 +318,9 @@ def _summary(schema: Schema) -> str:
     return f"{told}; {modelled * (modelled - 1) // 2:,} pairs of columns"
 
 
-def _next_step(path: Path, schema: Schema, source: Source | None = None) -> None:
+def _next_step(
+    path: Path, schema: Schema, review: str | None = None, source: Source | None = None
+) -> None:
     """What stands between this schema and a release; `source` are the rows, for a custodian."""
     from understudy.draft import rows_per_unit
     from understudy.draft.review import decisions
@@ -328,11 +329,16 @@ def _next_step(path: Path, schema: Schema, source: Source | None = None) -> None
     found = decisions(schema)
     if not found:
         shell.say(("✓ ", "green"), "ready for a release. Next")
-        shell.say(f"  {command('plan', '--schema', path, '--epsilon', 1)}")
+        reviewing.say_plan(path)
         return
     shell.say((f"Before a release: {reviewing.count(found)}, the riskiest first", "bold"))
     reviewing.open_decisions(found)
     if source is not None and schema.unit_word == OPEN:
         shell.say(("\nDoes one person have several rows?", "bold"), " In the table:")
         words.bullets(map(str, rows_per_unit(schema, source)))
-    words.next_commands(command("schema", "review", path))
+    words.next_commands(review or reviewing.resume(path))
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:4])
+    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"

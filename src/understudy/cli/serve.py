@@ -1,4 +1,4 @@
-"""`understudy serve`: the page for a team."""
+"""`understudy serve`: the web app for a team."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def serve(
         Path,
         argument(
             "DIR",
-            "The folder of the page: tables, jobs, releases, the ledger. Made if it is not "
+            "The folder of the web app: tables, jobs, releases, the ledger. Made if it is not "
             "there. It holds private rows: keep it where they may lie.",
         ),
     ],
@@ -82,7 +82,7 @@ def serve(
         option(
             "--behind-proxy ADDRESS",
             "A proxy on this address speaks TLS to the world and hands requests on; "
-            "may be given more than once. The page takes requests from it alone.",
+            "may be given more than once. The web app takes requests from it alone.",
             _WHERE,
         ),
     ] = None,
@@ -102,10 +102,10 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Open a page for a team: tables and budgets, schemas, plans, releases, the ledger.
+    """Start a web app for a team: tables and budgets, schemas, plans, releases, the ledger.
 
     Listens on this machine alone and prints an address with a token: whoever has it is a custodian.
-    Releases run in processes of their own and go on when the page is stopped with Ctrl-C; start it
+    Releases run in processes of their own and go on when the web app is stopped with Ctrl-C; start it
     again on the same folder and everything is there.
 
     \b
@@ -167,7 +167,8 @@ def _require_installed() -> None:
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise InputError(
-            f"the page needs {error.name}, which is not installed: pip install 'understudy[web]'"
+            f"the web app needs {error.name}, which is not installed: pip install '.[web]', in the "
+            f"folder of the source"
         ) from None
 
 
@@ -251,7 +252,7 @@ def _run(settings: Settings, host: str, port: int, tls: tuple[Path, Path] | None
         listening.close()
     if still:
         number = f"{len(still)} jobs go" if len(still) > 1 else "1 job goes"
-        shell.note(f"stopped; {number} on without the page. Start it again to see how they end.")
+        shell.note(f"stopped; {number} on without the web app. Start it again to see how they end.")
     else:
         shell.note("stopped; everything is kept.")
 

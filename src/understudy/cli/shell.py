@@ -71,6 +71,15 @@ def say(*parts: str | tuple[str, str]) -> None:
     out().print(Text.assemble(*parts), soft_wrap=True)
 
 
+def paragraph(*parts: str | tuple[str, str], indent: int = 0) -> None:
+    """The same for prose: at a terminal, broken between words and indented as a whole."""
+    console, text = out(), Text.assemble(*parts)
+    if console.is_terminal:
+        console.print(Padding(text, (0, 0, 0, indent)))
+    else:
+        console.print(Text(" " * indent) + text, soft_wrap=True)
+
+
 def err() -> Console:
     """Everything else. Pipes and files get plain text, whole lines and no colour."""
     return _console(stderr=True)
@@ -162,7 +171,7 @@ def explain(error: BaseException) -> int:
         return _TERMINATED if isinstance(error, Terminated) else _INTERRUPTED
     if isinstance(error, UnderstudyError):
         if isinstance(error, UnconfirmedError):
-            more = ("`understudy schema review` on this schema asks about them, one by one.", *more)
+            more = more or ("`understudy schema review` on this schema asks about them.",)
         complain(str(error), *more)
         wrong_use = isinstance(error, (InputError, BudgetExhausted, RelationError))
         return WRONG_USE if wrong_use else FAILED

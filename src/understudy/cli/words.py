@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from understudy.schema import Column
 
 
+SQUARES = (
+    ": what adds up is about the square of ε, so two releases of ε = 1 cost about 1.4 together"
+)
+"""Why more releases fit than their ε would say."""
+
+
 def as_json(value: Any) -> None:
     """For machines: nothing but JSON on stdout."""
     shell.say(json.dumps(value, indent=2, ensure_ascii=False))

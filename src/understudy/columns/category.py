@@ -297,10 +297,20 @@ class Category(Modelled):
         for candidate in _readings(literal, kind):
             if candidate in self.listed:
                 return self.listed.index(candidate)
-        hint = near(_text(literal), [_text(value) for value in self.listed])
+        text, known = _text(literal), [_text(value) for value in self.listed]
+        for length, codes in self.parents:
+            if text[:length] in codes:
+                self._misuse(
+                    f"{literal!r} is not one of its {len(self.values)} values: too few rows hold it, "
+                    f"and they count under its first characters; use '{text[:length]}*'"
+                )
+        begun = [value for value in known if value.lower().startswith(text.lower())] if text else []
+        hint = f" (did you mean {begun[0]!r}?)" if len(begun) == 1 else near(text, known)
+        others = "" if self.other is None else f"; {_text(self.other)} stands for all others"
+        values = ", ".join(map(_text, self.values[:10]))
         self._misuse(
-            f"{literal!r} is not one of its {len(self.values)} declared values"
-            f"{hint or '; use one of ' + ', '.join(self._cell_labels()[:10])}"
+            f"{literal!r} is not one of its {len(self.values)} values"
+            f"{hint or ', such as ' + values}{others}"
         )
 
     def _compare(self, op: str, literals: Sequence[Any]) -> Masks:

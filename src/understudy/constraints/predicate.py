@@ -25,6 +25,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import NoReturn, TypeAlias
 
@@ -45,6 +46,7 @@ Mask: TypeAlias = NDArray[np.bool_]
 _Spread: TypeAlias = Callable[[str, NDArray], NDArray]
 """An array over the codes of a column, laid out over cells or over rows."""
 
+_FEW = 12
 _MAX_DEPTH = 60
 _LONGEST = 200_000
 _MOST_TOKENS = 25_000
@@ -400,9 +402,20 @@ class _Parser:
             self._unexpected("'in' or 'between'")
         elif self._schema.column(column).kind == "boolean":
             return _Test(column, "=", True)
+        elif self._next.text.lower() == "like":
+            self._unlike(column)
         else:
             self._fail(at, f"column {column!r} is not boolean: compare it with a value")
         return _Not(node) if negated else node
+
+    def _unlike(self, column: str) -> NoReturn:
+        """SQL's patterns, for which a list of values stands."""
+        at, pattern = self._next.start, self._tokens[self._at + 1]
+        wanted = pattern.text.replace("%", "*").replace("_", "?")
+        labels = self._schema.column(column).labels()
+        fitting = [label for label in labels if fnmatchcase(label, wanted)][:_FEW]
+        listed = ", ".join(f"'{label}'" for label in fitting) or "'…'"
+        self._fail(at, f"LIKE is not understood; list the values: {column} in ({listed})")
 
     def _list(self, column: str) -> _Node:
         self._expect("(", "mark", "'(' and a list of values")

@@ -8,15 +8,17 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from understudy.columns.base import near
 from understudy.columns.unmodelled import DISCOVER
 from understudy.constraints.rule import Rule
 from understudy.draft.alike import kind_of
-from understudy.draft.typed import parsed
+from understudy.draft.names import Name
+from understudy.draft.typed import parsed, split
 from understudy.errors import SchemaError
 from understudy.schema import Column, Identifier, Schema
 from understudy.schema.family import Family, FamilySchema
 from understudy.schema.toml import build_column, column_facts
-from understudy.units import ROW, Unit
+from understudy.units import EQUAL, ROW, Unit
 
 FORM = {
     "type", "dtype", "nullable", "null_values", "decimals", "format", "resolution", "ordinal",
@@ -25,6 +27,8 @@ FORM = {
 """Facts that hardly depend on single rows; all others have a question of their own."""
 _BOUNDS = ("lower", "upper", "edges", "bins")
 _BINS = 32
+_MORE = "..."
+"""Ends a list of values that others may be missing from; a list without it is whole."""
 
 
 class Topic(StrEnum):
@@ -94,9 +98,11 @@ class Decision:
 def answered(schema: Schema, decision: Decision, choice: Choice, text: str = "") -> Schema:
     """The schema after an answer, with the marks that it settles cleared.
 
-    `text` goes with `Choice.REPLACE`: values between commas; bounds as "0 to 120"; a column and the
-    number of its rows that count as "patient_id 5"; of types, the columns whose cells may be empty, or
-    "all". It holds for every column of the decision; `Decision.of` makes one of a single column.
+    `text` goes with `Choice.REPLACE`: all values, between commas, with "..." at the end where there may
+    be others; bounds as "0 to 120"; a column and the number of its rows that count as "patient_id 5",
+    with "equal" behind where they count together as one; of types, the columns whose cells may be
+    empty, or "all". It holds for every column of the decision; `Decision.of` makes one of a
+    single column.
 
     Raises:
         InputError: The choice is not one of the decision's, or the text cannot be one.
@@ -118,6 +124,8 @@ def answered(schema: Schema, decision: Decision, choice: Choice, text: str = "")
     changed: dict[str, Column] = {}
     for column in schema.columns:
         if column.name in decision.columns:
+            if decision.topic is not Topic.TYPES and choice is Choice.REPLACE:
+                _require_values(schema, column, text)
             changed[column.name] = _answer(column, decision.topic, choice, text)
     if decision.topic is Topic.TYPES and choice is Choice.REPLACE:
         changed = _empty(changed, text)
@@ -128,6 +136,18 @@ def answered(schema: Schema, decision: Decision, choice: Choice, text: str = "")
         if not proposed:
             raise
         return _about_rules(schema, proposed, Choice.DROP).resolved(changed)
+
+
+def _require_values(schema: Schema, column: Column, text: str) -> None:
+    """Refuse the name of a column among values: somebody thought of another question."""
+    if kind_of(column) != "category":
+        return
+    names = {each.name for each in schema.columns} - {column.name}
+    if wrong := [item for item in split(text) if item in names]:
+        raise SchemaError(
+            f"column {column.name!r}: {wrong[0]!r} is the name of a column, not a value; write the "
+            f'values of {column.name}, and one that is called so in quotes: "{wrong[0]}"'
+        )
 
 
 def _about_rules(schema: Schema, says: Sequence[str], choice: Choice) -> Schema:
@@ -210,17 +230,25 @@ def _protected(schema: Schema, choice: Choice, text: str) -> Schema:
     """The schema with an answer to who is protected; what tells people apart is never modelled."""
     if choice is Choice.PUBLIC or text.strip() == ROW:
         return schema.protecting(None)
-    name, _, most = text.strip().rpartition(" ")
+    stated = text.strip().removesuffix(EQUAL).strip()
+    name, _, most = stated.rpartition(" ")
     name = name.strip().removesuffix(",")
-    found = {column.name: column for column in schema.columns}.get(name)
-    if found is None or not (most.isascii() and most.isdigit()):
+    columns = {column.name: column for column in schema.columns}
+    told = [column.name for column in schema.columns if isinstance(column, Identifier)]
+    told.sort(key=lambda each: not Name(each).of_a_person)
+    if not name or not (most.isascii() and most.isdigit()):
+        such = f", such as {(told or list(columns))[0]} 5"
         raise SchemaError(
             f"{text.strip()!r} does not say who is protected; write {ROW}, or the column that tells "
-            "people apart and how many rows of one of them count, such as patient_id 5"
+            f"people apart and how many rows of one of them count{such}"
         )
-    if not isinstance(found, Identifier):
+    if name not in columns:
+        hint = near(name, list(columns)) or f"; the schema leaves out {', '.join(told) or 'none'}"
+        raise SchemaError(f"there is no column {name!r}{hint}; nothing was changed")
+    if not isinstance(columns[name], Identifier):
         schema = schema.resolved({name: Identifier(name)})
-    return schema.protecting(Unit(name, int(most)))
+    equal = text.strip().endswith(f" {EQUAL}")
+    return schema.protecting((Unit.sharing if equal else Unit)(name, int(most)))
 
 
 def _empty(columns: Mapping[str, Column], text: str) -> dict[str, Column]:
@@ -254,8 +282,17 @@ def _replaced(column: Column, text: str) -> Column:
     if not text.strip():
         raise SchemaError(f"column {column.name!r}: nothing was given in place of its facts")
     if kind == "category":
+        text, more = _ended(text)
         values = parsed(column, "values", kind, text, commas=True)
-        return rebuilt(column, (), values=values)
+        other = column_facts(column).get("other")
+        if not more:
+            return rebuilt(column, ("other",), values=values)
+        if other is None and not all(isinstance(value, str) for value in values):
+            raise SchemaError(
+                f"column {column.name!r}: {_MORE} says that there may be others, and the draft has no "
+                "code for them; state other = CODE in the schema file"
+            )
+        return rebuilt(column, (), values=values, other="OTHER" if other is None else other)
     limits = re.split(r"\s+to\s+|\.\.", text.strip())
     if len(limits) != 2:
         raise SchemaError(
@@ -272,6 +309,12 @@ def _replaced(column: Column, text: str) -> Column:
         except SchemaError:
             continue
     return rebuilt(column, _BOUNDS, lower=lower, upper=upper, bins=_BINS)
+
+
+def _ended(text: str) -> tuple[str, bool]:
+    """A list without the dots at its end, and whether they were there: there may be other values."""
+    bare = text.strip().replace("…", _MORE)
+    return bare.removesuffix(_MORE).rstrip(" ,"), bare.endswith(_MORE)
 
 
 def possible(columns: Sequence[Column], *choices: Choice) -> tuple[Choice, ...]:

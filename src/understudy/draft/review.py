@@ -37,6 +37,7 @@ from understudy.units import OPEN
 from understudy.wording import domain
 
 _LISTS = "Confirm what a form, a code book or a law lists; say which are not, and answer for those."
+_CODES = " Releases find texts privately, not codes that are numbers: list these."
 _PAIR = 2
 _NAMED = 3
 _LISTED = 12
@@ -167,7 +168,11 @@ def _unit(schema: Schema, seen: Sequence[RowsPerUnit]) -> list[Decision]:
             "If one person has several rows and every row is protected by itself, the promise is "
             "weaker than it sounds: name the column that tells people apart, and how many rows of "
             "one person may count. Noise grows with that number: 5 rows need 5 times the noise of one. "
-            "Rows beyond it are left out, and every figure of a release is of the rows that count.",
+            "Rows beyond it are left out, and every figure of a release is of the rows that count. "
+            "With 1, figures are of persons, each by one row that is drawn: somebody who comes often "
+            "counts no more than others, so that shares of what happens to those fall. Where "
+            'persons should count equally by several of their rows, with the noise of one: "5 equal" '
+            '(weight = "equal"; every list and every bound must then be declared).',
             (Choice.REPLACE,) if open_ else (Choice.PUBLIC, Choice.REPLACE),
             yes="No: every row is another person",
         )
@@ -215,6 +220,7 @@ def _list(group: Sequence[Column]) -> Decision:
     long = count > 4 * SHORT
     rare = "A list of many values holds rare ones, and a rare value can point to one person. "
     choices = (Choice.PUBLIC, Choice.REPLACE, Choice.PRIVATE, Choice.DROP)
+    why = "" if Choice.PRIVATE in possible(group, *choices) else _CODES
     if long:
         choices = (Choice.PRIVATE, Choice.REPLACE, Choice.DROP, Choice.PUBLIC)
     return Decision(
@@ -224,7 +230,8 @@ def _list(group: Sequence[Column]) -> Decision:
         _held(group),
         reveals,
         (rare if long else "")
-        + "Confirm what a form, a code book or a law lists; replace it by that list otherwise.",
+        + "Confirm what a form, a code book or a law lists; replace it by that list otherwise."
+        + why,
         possible(group, *choices),
         _full(group),
     )
@@ -266,7 +273,8 @@ def _range(group: Sequence[Column]) -> Decision:
         _held(group),
         reveals + more,
         "The largest and the smallest value point to few people. Replace them by the limits of a form "
-        "or by round numbers that anyone would choose. Values beyond the bounds become the bound."
+        "or by round numbers that anyone would choose. A draft leaves out rare values at "
+        "the ends: rows that lie beyond its bounds count as the bound."
         if ends
         else "A code book should name them; correct them in the schema where it does not.",
         possible(group, *choices) if ends else (Choice.PUBLIC, Choice.DROP),
@@ -285,7 +293,7 @@ def _extremes(column: Column) -> str:
     if "edges" in marks:
         told = f"where the rows of {name} lie, by the edges of cells from {lower} to {upper}"
     else:
-        told = f"that {name} goes from about {lower} to about {upper}"
+        told = f"that nearly all rows of {name} lie between about {lower} and {upper}"
     return f"{told}; {codes}" if codes else told
 
 

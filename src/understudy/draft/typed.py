@@ -7,12 +7,17 @@ the type that its column needs.
 from __future__ import annotations
 
 import json
+import re
 from datetime import date, datetime
 from typing import Any
 
 from understudy.columns.unmodelled import DISCOVER, SHAPE
 from understudy.errors import SchemaError
 from understudy.schema import Category, Column
+
+_ROW_OF = re.compile(r"([+-]?\d+)\s*(?:to|\.\.)\s*([+-]?\d+)")
+_MOST = 10_000
+"""Values of a list that is typed by its ends."""
 
 
 def shown(value: Any, *, lines: bool = False) -> str:
@@ -48,7 +53,8 @@ def parsed(column: Column, key: str, kind: str, text: str, *, commas: bool = Fal
         if text.strip() == DISCOVER:
             return DISCOVER
         lines = split(text) if commas else [line for line in text.split("\n") if line.strip()]
-        return [_value(column, key, line) for line in lines] if lines else None
+        values = [value for line in lines for value in _several(column, key, line)]
+        return values or None
     text = text.strip()
     if not text:
         return None
@@ -111,6 +117,22 @@ def _quoted(text: str) -> str:
             return text
         return value if isinstance(value, str) else text
     return text
+
+
+def _several(column: Column, key: str, text: str) -> list[Any]:
+    """One value of a category, or whole numbers in a row: 1 to 29."""
+    ends = _ROW_OF.fullmatch(text.strip())
+    if ends is None:
+        return [_value(column, key, text)]
+    first, last = (_value(column, key, end) for end in ends.groups())
+    if not (type(first) is type(last) is int):
+        return [_value(column, key, text)]
+    if not first <= last < first + _MOST:
+        raise SchemaError(
+            f"column {column.name!r}: {key} = {text.strip()!r} must go up, over at most {_MOST:,} "
+            f"values"
+        )
+    return list(range(first, last + 1))
 
 
 def _value(column: Column, key: str, text: str) -> Any:

@@ -51,6 +51,8 @@ class Estimate:
     parts: Parts | None = None
     reliance: float | None = None
     warning: str | None = None
+    unit: str = ""
+    """How it is told: "%" of a share, "points" of a difference of shares; numbers stay shares of 1."""
 
     @property
     def determined(self) -> bool:
@@ -62,9 +64,12 @@ class Estimate:
         """(value, low, high) with as many digits as the interval makes meaningful, and one more."""
         if self.value is None or self.low is None or self.high is None:
             return "not determined", "–", "–"
-        width = max(abs(self.high - self.low), 1e-300)
+        times = 100 if self.unit else 1
+        width = max(abs(times * (self.high - self.low)), 1e-300)
         digits = min(9, max(0, 1 - math.floor(math.log10(width / 2))))
-        value, low, high = (f"{x:,.{digits}f}" for x in (self.value, self.low, self.high))
+        behind = f" {self.unit}" if self.unit else ""
+        ends = (f"{times * x:,.{digits}f}{behind}" for x in (self.value, self.low, self.high))
+        value, low, high = ends
         return value, low, high
 
     def __str__(self) -> str:
@@ -79,8 +84,10 @@ class Estimate:
         return f"<Estimate {self}>"
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
-        return {**asdict(self), "determined": self.determined}
+        """As plain values; shares are of 1."""
+        plain = {**asdict(self), "determined": self.determined}
+        del plain["unit"]
+        return plain
 
     def _repr_html_(self) -> str:
         return Estimates((self,))._repr_html_()

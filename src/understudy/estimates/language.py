@@ -33,6 +33,11 @@ from understudy.schema import Schema
 
 __all__ = ["Independent", "Own", "bound", "logit", "ols", "parsed", "statistic"]
 
+_FORMS = {
+    **dict.fromkeys(("share", "count"), "CONDITION"),
+    **dict.fromkeys(("mean", "sum", "median", "gini"), "COLUMN"),
+}
+"""What stands in the brackets of those that people write without any."""
 MOST_GROUPS = 100
 MOST_COLUMNS = 8
 """Columns of one statistic: what it rests on grows with them, and so does the work."""
@@ -126,6 +131,12 @@ class _Asked:
     def parse(self) -> tuple[Statistic, ...] | Independent:
         head = re.match(r"\s*([A-Za-z]\w*)\s*\(", self.text)
         if head is None:
+            word = re.match(r"\s*([A-Za-z]+)\b", self.text)
+            if word is not None and word.group(1).lower() in _FORMS:
+                name = word.group(1).lower()
+                rest = self.text[word.end() :].strip()
+                such = f"{name}({_FORMS[name]}) {rest}".rstrip()
+                self._fail(word.end(1), f"{name} of what? write it in brackets: {such}")
             self._fail(0, "expected a statistic, such as mean(income) or share(age >= 65)")
         name = head.group(1).lower()
         known = {

@@ -37,6 +37,11 @@ class Mean(Within):
         return (self.of,) if isinstance(self.of, int) else ()
 
     @property
+    def unit(self) -> str:
+        """Per cent of a share."""
+        return "" if isinstance(self.of, int) or self.per_row else "%"
+
+    @property
     def counted(self) -> tuple[Condition, ...]:
         """The condition, if it is one."""
         return () if isinstance(self.of, int) else (self.of,)
@@ -111,6 +116,11 @@ class Difference(Statistic):
 
     first: Mean
     second: Mean
+
+    @property
+    def unit(self) -> str:
+        """Percentage points of two shares."""
+        return "points" if self.first.unit else ""
 
     @property
     def columns(self) -> Clique:

@@ -310,9 +310,8 @@ class _Run:
         times = self.known.rows if self.statistic.per_row else 1.0
         parts = Parts(*(times * part for part in astuple(measured.parts)))
         value, low, high = (times * each for each in (measured.value, measured.low, measured.high))
-        return Estimate(
-            name, value, low, high, self.level, self.target, parts, measured.reliance, warning
-        )
+        told = (value, low, high, self.level, self.target, parts, measured.reliance, warning)
+        return Estimate(name, *told, self.statistic.unit)
 
     def _between(self, measured: Measured) -> Interval:
         """A number and its interval, within its limits."""

@@ -79,6 +79,11 @@ class Statistic(ABC):
     names: tuple[str, ...]
 
     @property
+    def unit(self) -> str:
+        """In what its values are told: "%" of shares, "points" of their differences, or nothing."""
+        return ""
+
+    @property
     @abstractmethod
     def columns(self) -> Clique:
         """Every column that it depends on, sorted."""

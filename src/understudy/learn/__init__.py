@@ -3,7 +3,7 @@
 * `PrivateLasso`, `PrivateLogisticRegression`: (ε, δ)-DP per row, by `frank-wolfe` or `sgd`
 * `NonPrivateLasso`, `NonPrivateLogisticRegression`: the same models without privacy, for comparison
 
-scikit-learn is an extra: pip install 'understudy[learn]'.
+scikit-learn is an extra: pip install '.[learn]'.
 """
 
 from __future__ import annotations

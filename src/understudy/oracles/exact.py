@@ -178,6 +178,4 @@ def require_solver() -> Any:
     try:
         return importlib.import_module("ortools.sat.python.cp_model")
     except ImportError as error:
-        raise WorkError(
-            "the exact oracle needs OR-Tools: pip install 'understudy[exact]'"
-        ) from error
+        raise WorkError("the exact oracle needs OR-Tools: pip install '.[exact]'") from error

@@ -118,6 +118,11 @@ class Budget:
         return cls(e, d)
 
     def __str__(self) -> str:
+        return f"(ε = {decimal(self.epsilon)}, δ = {f'{float(self.delta):g}'.replace('e-0', 'e-')})"
+
+    @property
+    def recorded(self) -> str:
+        """The same as a bundle has it: δ with two digits behind the e (docs/bundle.md)."""
         return f"(ε = {decimal(self.epsilon)}, δ = {float(self.delta):g})"
 
     def to_json(self) -> dict[str, str]:

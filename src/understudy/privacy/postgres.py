@@ -75,9 +75,7 @@ def _driver() -> Any:
     try:
         import psycopg
     except ModuleNotFoundError:
-        raise InputError(
-            "a ledger in PostgreSQL needs psycopg: pip install 'understudy[sql]'"
-        ) from None
+        raise InputError("a ledger in PostgreSQL needs psycopg: pip install '.[sql]'") from None
     return psycopg
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from understudy.markup import Html, notebook, progress_bars
 from understudy.progress import COUNTING, Progress, Watch, silent
-from understudy.wording import bound, duration, nothing, number, percent, points
+from understudy.wording import bound, duration, nothing, number, percent, points, small
 
 if TYPE_CHECKING:
     from understudy.releases.certificate import Certificate
@@ -79,7 +79,10 @@ def plan_card(prepared: Prepared) -> str:
             ),
         ),
         ("method", prepared.method.name),
-        ("all of it costs", f"ε = {seen['cost']['epsilon']:.6g} at δ = {seen['cost']['delta']:g}"),
+        (
+            "all of it costs",
+            f"ε = {seen['cost']['epsilon']:.6g} at δ = {small(seen['cost']['delta'])}",
+        ),
         (
             "certificate",
             f"adds {points(forecast['certificate_margin'])} to the true worst error of "

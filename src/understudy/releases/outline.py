@@ -53,12 +53,12 @@ def seconds(prepared: Prepared) -> float | None:
 
 
 def time_in_words(prepared: Prepared, rows: int | None = None) -> str:
-    """About how long a release takes: for the size that is known or assumed, or for two sizes."""
+    """About how long a release takes, for the size that is known or assumed, or for two sizes."""
     size = assumed_rows(prepared, rows)
     sizes = (size, 10 * size) if _guessed(prepared, rows) else (size,)
     of = things(prepared.schema.unit)
     said = [f"{duration(prepared.forecast(n).seconds)} for {n:,} {of}" for n in sizes]
-    return f"about {', '.join(said)}"
+    return f"about {', '.join(said)} (CPU time, on a machine with nothing else to do)"
 
 
 def noise_in_rows(charge: Charge, weight: int = 1) -> float | None:

@@ -46,7 +46,7 @@ def promise_words(
     """A guarantee in one sentence."""
     words = relation.describe(rows_public=rows_public, unit=unit)
     who = "row" if unit is None else unit.column
-    return f"{budget}-differential privacy per {who} ({words})"
+    return f"{budget.recorded}-differential privacy per {who} ({words})"
 
 
 def drawn_rows(
@@ -158,6 +158,15 @@ class Release:
                 codes = column.encode(self.rows[column.name])
                 shares[column.name] = float((codes == len(column.values)).mean())
         return shares
+
+    def hidden(self, column: str) -> float:
+        """A share of a value of the column that noise may well have made: three of its deviations.
+
+        By the tables of the column that were measured; the certified bound where none was.
+        """
+        at = self.schema.position(column)
+        own = [table.sigma for table in self.tables if table.clique == (at,)]
+        return 3 * min(own) / self.rows_estimate if own else self.certificate.bound
 
     @property
     def head(self) -> str:

@@ -2,7 +2,8 @@
 
 Judged by two figures, both shares of n: the mean total variation that is expected of a table of the
 workload, and the bound on the worst cell (measured by the certificate; before a release, the expected
-worst cell and what the certificate adds to it). Nothing here reads a row or costs anything.
+worst cell and what the certificate adds to it). A forecast is an interval: where its ends are judged
+differently, the verdict before a release names both. Nothing here reads a row or costs anything.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ _GOOD, _LIMITED = 0.05, 0.15
 """Mean total variation up to which a release is good for most analyses, and for large groups."""
 _GOOD_BOUND, _LIMITED_BOUND = 0.02, 0.10
 """The same for the bound on the worst cell."""
+_MEAN_BETWEEN = (0.5, 2.0)
+"""Before a release: the mean total variation is between so many times its forecast."""
 _EXACT = 10
 """A share of so many times the bound is accurate to one part in so many."""
 _EPSILONS = tuple(map(Fraction, ("0.1", "0.2", "0.5", "1", "2", "4", "8", "10")))
@@ -50,21 +53,36 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """The level, what to use a release for, what not, and what would make it better."""
+    """The level, what to use a release for, what not, which figure decided, and what would help."""
 
     level: Level
+    """Before a release, at the pessimistic end of the forecast."""
     good_for: str
     not_for: str
     advice: str = ""
+    best: Level | None = None
+    """At the optimistic end, where that is another level."""
+    decided: str = ""
+    """The figure that the level follows from."""
+
+    @property
+    def headline(self) -> str:
+        """The level, or both ends of what is to be expected."""
+        if self.best is None:
+            return str(self.level)
+        worst, best = (str(each)[0].lower() + str(each)[1:] for each in (self.level, self.best))
+        return f"Between “{worst}” and “{best}”"
 
     def to_json(self) -> dict[str, str]:
         """For shells."""
         told = {"good_for": self.good_for, "not_for": self.not_for, "advice": self.advice}
-        return {"level": self.level.name.lower(), "verdict": str(self.level), **told}
+        level = {"level": self.level.name.lower(), "verdict": self.headline}
+        return {**level, **told, "decided": self.decided}
 
     def __str__(self) -> str:
-        told = f"{self.level}. Good for: {self.good_for}. Not good for: {self.not_for}."
-        return f"{told} {self.advice}".rstrip()
+        told = f"{self.headline}. Good for: {self.good_for}. Not good for: {self.not_for}."
+        decided = f"Decided by {self.decided}." if self.decided else ""
+        return " ".join(filter(None, (told, decided, self.advice)))
 
 
 @dataclass(frozen=True)
@@ -81,25 +99,49 @@ class _Figures:
     things: str = "rows"
 
 
-def judge(figures: _Figures, advice: str = "") -> Verdict:
-    """The verdict on some figures."""
-    rows, bound, level = max(figures.rows, 1), figures.bound, _level(figures)
-    things = figures.things
-    least = _EXACT * bound * rows
-    few = f"groups under {_about(bound * rows)} {things}, single people, more columns together"
+def judge(figures: _Figures, advice: str = "", best: _Figures | None = None) -> Verdict:
+    """The verdict on some figures; `best` are those at the optimistic end of a forecast."""
+    level, things = _level(figures), figures.things
+    other = level if best is None else _level(best)
     tables = "single columns" if figures.widest == 1 else f"up to {figures.widest} columns together"
-    if level is Level.POOR:
+    least = _EXACT * figures.bound * max(figures.rows, 1)
+    noise = _between(figures, best, 1)
+    bad = f"groups under {noise} {things}, single people, more columns together"
+    if level is Level.POOR and other is Level.POOR:
         good = "trying out code on rows of the right form"
         bad = "any number that matters"
-    elif least <= rows / 2:
-        good = f"cells of {tables} that hold {_about(least)} {things} or more (accurate to ±10 %)"
-        bad = few
+    elif least <= max(figures.rows, 1) / 2:
+        held = _between(figures, best, _EXACT)
+        good = f"cells of {tables} that hold {held} {things} or more (accurate to ±10 %)"
     else:
-        good = f"cells of {tables} with shares far above {percent(bound)}"
-        bad = few
+        good = f"cells of {tables} with shares far above {percent(figures.bound)}"
     if figures.doubtful:
         bad = f"{figures.doubtful} together (its rows contradict what was measured); {bad}"
-    return Verdict(level, good, bad, advice)
+    decided = _decided(figures, level)
+    if best is not None:
+        decided = f"the pessimistic end of the forecast of {decided}"
+    return Verdict(level, good, bad, advice, None if other is level else other, decided)
+
+
+def _between(figures: _Figures, best: _Figures | None, times: float) -> str:
+    """So many times the bound in rows: a number, or both ends of a forecast."""
+    ends = [_about(times * f.bound * max(f.rows, 1)) for f in (best, figures) if f is not None]
+    return " to ".join(dict.fromkeys(ends))
+
+
+def _decided(figures: _Figures, level: Level) -> str:
+    """Which of the figures the level follows from, with its limits."""
+    mean = figures.mean or 0.0
+    if figures.noise:
+        return "the tables, which say hardly more than the schema does"
+    if level is Level.DOUBTFUL:
+        return f"{figures.doubtful}, whose rows contradict what was measured"
+    limits = "(limits: {} for most analyses, {} for large groups)"
+    if _level(replace(figures, mean=0.0)) is level:  # the worst cell alone would do
+        told = limits.format(percent(_GOOD_BOUND).removesuffix(" %"), percent(_LIMITED_BOUND)[:-2])
+        return f"the bound on the worst cell, {points(figures.bound)} {told}"
+    told = limits.format(percent(_GOOD), percent(_LIMITED))
+    return f"the typical table, with about {percent(mean)} of its rows in another cell {told}"
 
 
 def _about(rows: float) -> str:
@@ -121,12 +163,21 @@ def foreseen(prepared: Prepared, rows: int, errors: Errors | None) -> Verdict | 
     if errors is None:
         return None
     widest = max(map(len, prepared.design.cliques))
-    bound, counted = min(1.0, errors.worst + prepared.margin(rows)), things(prepared.schema.unit)
+    counted, margin = things(prepared.schema.unit), prepared.margin(rows)
     number = errors.rows // prepared.design.weight
-    now = _Figures(number, errors.mean, bound, widest, errors.noise, things=counted)
+
+    def at(end: float, worst: float) -> _Figures:
+        then = replace(errors, mean=min(1.0, end * errors.mean))
+        bound = min(1.0, worst + margin)
+        return _Figures(number, then.mean, bound, widest, then.noise, things=counted)
+
+    low, high = errors.worst_between or (errors.worst, errors.worst)
+    best, worst = at(_MEAN_BETWEEN[0], low), at(_MEAN_BETWEEN[1], high)
     own = prepared.usual(rows).blueprint
-    advice = _advice(own, prepared.budget, group(prepared.schema.unit), now)
-    return judge(now, advice)
+    advice = _advice(
+        own, prepared.budget, group(prepared.schema.unit), replace(worst, mean=errors.mean)
+    )
+    return judge(worst, advice, best)
 
 
 def verdict(release: Release) -> Verdict:
@@ -152,8 +203,9 @@ def _advice(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> str:
     if now.mean is None or _level(replace(now, doubtful="")) is Level.GOOD:
         return ""
     told = (
-        f"With {now.rows:,} {now.things} and ε = {decimal(budget.epsilon)}, expect a typical table to "
-        f"be off by about {points(now.mean)} (total variation)"
+        f"With {now.rows:,} {now.things} and ε = {decimal(budget.epsilon)}, expect about "
+        f"{percent(now.mean)} of the {now.things} in another cell of a typical table (its total "
+        f"variation)"
     )
     better = list(_alternatives(own, budget, unit, now))
     if not better:
@@ -169,7 +221,7 @@ def _alternatives(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> I
 
     def then(other: Blueprint, more: Budget, size: int = unit) -> str | None:
         changed = _mean(other, more, size, now.rows) / as_it_is
-        return points(mean * changed) if changed < _CLEARLY else None
+        return percent(mean * changed) if changed < _CLEARLY else None
 
     for epsilon in _EPSILONS:
         larger = Budget(epsilon, budget.delta)

@@ -61,6 +61,7 @@ from understudy.releases.replan import CLOSE, require_plan
 from understudy.releases.static_html import NAME as REPORT
 from understudy.releases.static_html import require_static
 from understudy.units import OPEN, group
+from understudy.wording import small
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -294,11 +295,11 @@ def _privacy(bundle: Bundle) -> str:
     spent = accounting.epsilon(bundle.reserved, budget.delta, group(unit))
     if spent.epsilon > budget.epsilon:
         raise _Refused(
-            f"the plan costs ε = {spent.epsilon:.6g} at δ = {float(budget.delta):g}, "
+            f"the plan costs ε = {spent.epsilon:.6g} at δ = {small(budget.delta)}, "
             f"more than the stated {float(budget.epsilon):g}"
         )
     return (
-        f"ε = {spent.epsilon:.6g} at δ = {float(budget.delta):g} recomputed by {spent.by}, "
+        f"ε = {spent.epsilon:.6g} at δ = {small(budget.delta)} recomputed by {spent.by}, "
         f"within the stated {float(budget.epsilon):g}"
     )
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from understudy import files
+from understudy import files, wording
 from understudy._types import Clique
 from understudy._version import __version__
 from understudy.errors import InputError, WorkError
@@ -457,5 +457,6 @@ _TEMPLATES.globals |= {
     "most_pairs": _MOST_PAIRS,
     "version": __version__,
     "widest_matrix": _WIDEST_MATRIX,
+    "wording": wording,
     "words": words,
 }

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from understudy import wording
 from understudy.privacy import accounting
 from understudy.releases import Release
 from understudy.report import words
@@ -212,7 +213,7 @@ def _guarantee(release: Release) -> tuple[Item, ...]:
     unit = release.schema.unit
     spent = accounting.epsilon(release.plan, release.budget.delta, group(unit))
     return (
-        Item("privacy parameters", f"ε = {release.epsilon:g}, δ = {words.small(release.delta)}",
+        Item("privacy parameters", f"ε = {release.epsilon:g}, δ = {wording.small(release.delta)}",
              where="ISO 7.3.4, 8.2.2; NIST: ε, δ"),
         Item("definition", "approximate differential privacy" if release.delta else
              "pure differential privacy", where="NIST: privacy guarantee"),
@@ -220,7 +221,7 @@ def _guarantee(release: Release) -> tuple[Item, ...]:
         Item("what that means", words.promise(release), "a theorem", "ISO 8.2.2"),
         Item(
             "recomputed from the plan",
-            f"ε = {spent.epsilon:.4g} at δ = {words.small(float(spent.delta))}, by {spent.by}",
+            f"ε = {spent.epsilon:.4g} at δ = {wording.small(float(spent.delta))}, by {spent.by}",
             where="NIST: composition",
         ),
         Item("other releases of the same rows", f"{FILL_IN}; their ε adds up, see the ledger",

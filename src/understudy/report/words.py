@@ -39,14 +39,14 @@ def meaning(epsilon: float, delta: float, unit: Unit | None, relation: Relation)
     """
     right = ceiling.accuracy(epsilon, delta)
     who = protected(unit)
-    asked = f"whether one particular {who} was in the table"
+    asked = f"whether a certain {who} was in the table"
     if unit is not None and unit.family:
         parent = f"row of {unit.column.partition('.')[0]}"
-        asked = f"whether one particular {parent}, with all its {unit.family}, was in the tables"
+        asked = f"whether a certain {parent}, with all its {unit.family}, was in the tables"
     elif unit is not None:
-        asked = f"whether the rows of one particular {who} were in the table"
+        asked = f"whether a certain {who} had rows in the table"
     if relation is Relation.REPLACE:
-        asked = f"which of two values one particular {who} of the table had"
+        asked = f"which of two values a certain {who} of the table had"
     return (
         f"Somebody who guesses {asked} is right 50 % of the time. With the release they are right at "
         f"most {percent(right)} of the time, a gain of at most {points(right - 0.5)}, whatever else "
@@ -78,12 +78,6 @@ def chance(delta: float) -> str:
 def factor(epsilon: float) -> str:
     """e^ε: how much likelier one row can make anything."""
     return number(math.exp(min(epsilon, 700.0)))
-
-
-def small(value: float) -> str:
-    """A small number as people write it: 1e-9."""
-    text = f"{value:g}"
-    return text.replace("e-0", "e-")
 
 
 def tables(release: Release) -> str:

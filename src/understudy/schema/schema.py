@@ -539,8 +539,8 @@ class Schema(Domain):
             f"{some(names)} may name people or things with several rows" if names else "say it"
         )
         return (
-            f'it is not said who is protected (unit = "{OPEN}"): {several}. Answer with `understudy '
-            f"schema confirm S.toml --unit COLUMN --max-rows K`, where K rows of each count, or with "
+            f'it is not said who is protected (unit = "{OPEN}"): {several}. Answer with `schema '
+            f"confirm … --unit COLUMN --max-rows K`, where K rows of each count, or with "
             f"`--unit {ROW}` if one row is all of a person; in Python, schema.confirm(unit=COLUMN, "
             f"max_rows=K) or schema.confirm(unit={ROW!r})"
         )

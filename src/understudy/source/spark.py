@@ -34,7 +34,7 @@ from understudy.source.pushed import (
 )
 from understudy.units import Unit
 
-_EXTRA = "pip install 'understudy[spark]', and a Java runtime"
+_EXTRA = "pip install '.[spark]', and a Java runtime"
 _MASTERS = ("local[", "local-cluster[", "spark://", "k8s://")
 _CASTS = {
     "str": "string",

@@ -38,7 +38,7 @@ from understudy.source.pushed import (
 )
 from understudy.units import Unit
 
-_EXTRA = "pip install 'understudy[sql]'"
+_EXTRA = "pip install '.[sql]'"
 _ENGINES = {"postgres": "PostgreSQL", "postgresql": "PostgreSQL", "duckdb": "DuckDB"}
 _PART = re.compile(r'(?:"((?:[^"]|"")*)"|([^".]+))(?:\.|$)')
 _CASTS = {

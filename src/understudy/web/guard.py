@@ -185,7 +185,7 @@ class Guard:
         hosts = self._settings.hosts
         if hosts is not None and _hostname(request.headers.get("host", "")) not in hosts:
             text = "Open the address that `understudy serve` printed."
-            return self._page(request, 421, "This is not the address of the page", text)
+            return self._page(request, 421, "This is not the address of the web app", text)
         origin = request.headers.get("origin")
         named = "" if origin in (None, "null") else _hostname(origin.partition("://")[2])
         if named and request.method not in _SAFE and named != _hostname(request.headers["host"]):

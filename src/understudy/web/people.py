@@ -221,7 +221,7 @@ def _key(path: Path) -> str:
         return bytes.fromhex(path.read_text(encoding="ascii")).hex()
     except (ValueError, OSError):
         raise InputError(
-            f"{path} cannot be read as the page's key; remove it, and everybody logs in anew"
+            f"{path} cannot be read as the key of the web app; remove it, and everybody logs in anew"
         ) from None
 
 

@@ -26,7 +26,7 @@ def networks(addresses: Sequence[str]) -> tuple[Network, ...]:
         return tuple(ipaddress.ip_network(address.strip()) for address in addresses)
     except ValueError:
         raise InputError(
-            f"behind-proxy = {', '.join(addresses)[:80]}: give the address of the proxy as the page "
+            f"behind-proxy = {', '.join(addresses)[:80]}: give the address of the proxy as the web app "
             "sees it, such as 127.0.0.1, or its network, such as 10.1.0.0/16"
         ) from None
 

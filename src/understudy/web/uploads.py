@@ -68,7 +68,7 @@ async def received(request: Request, name_for: NameFor, most: int = 1) -> AsyncI
     except OSError as error:
         raise WorkError(
             f"the file could not be kept ({error.strerror}), and nothing of it was; free some space "
-            f"on the disk of the page and send it again"
+            f"on the disk of the web app and send it again"
         ) from None
 
 
@@ -129,7 +129,7 @@ class _Parts:
         free = shutil.disk_usage(self._folder).free
         if length > free:
             raise TooLarge(
-                f"{about}, but only {byte_size(free)} are free on the disk of the page; free some "
+                f"{about}, but only {byte_size(free)} are free on the disk of the web app; free some "
                 "space and send it again"
             )
 

@@ -116,7 +116,7 @@ class Workspace:
         self.folder = folder.resolve()
         try:
             if folder.exists() and not folder.is_dir():
-                raise InputError(f"{folder} is a file; give a folder for the page to work in")
+                raise InputError(f"{folder} is a file; give a folder for the web app to work in")
             strange = folder.is_dir() and any(folder.iterdir()) and not self._mark.exists()
             if strange:
                 raise InputError(

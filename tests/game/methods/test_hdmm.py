@@ -15,6 +15,7 @@ from understudy.privacy.cost import Gaussian, Plan
 from understudy.privacy.gate import Gate
 from understudy.privacy.relation import Relation
 from understudy.testing import SeededNoise, StillNoise, StrictCharges, TinyCounts, tiny_design
+from understudy.wording import points
 
 
 def gate_for(rows, shape, plan, noise, relation=Relation.ADD_REMOVE):
@@ -83,7 +84,7 @@ def test_the_forecast_gives_the_expected_error():
     query, _ = HDMMMethod().players(design, plan)
     variances = {c: level.sigma**2 for level in query.players for c in level.cliques}
     worst = math.sqrt(max(cell_variance((3, 4), variances, design.cliques))) / 1_000
-    assert f"{worst:.2g} in the worst marginal" in forecast.measured
+    assert f"{points(worst)} in the worst marginal" in forecast.measured
 
 
 @pytest.mark.parametrize(

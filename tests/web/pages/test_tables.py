@@ -125,7 +125,7 @@ def test_decisions_are_answered_one_by_one_the_riskiest_first(custodian):
     assert Schema.load(schema).columns[1].values == "discover"
 
     key, text = first_question(page, at)
-    assert (key, "age goes from about" in text) == ("bounds:age", True)
+    assert (key, "nearly all rows of age lie between about" in text) == ("bounds:age", True)
     assert "nothing was typed" in page.told(answer(key=key, choice="replace")).lower()
     wrong = answer(key=key, choice="replace", **{"text-age": "young to old"})
     assert "must be a whole number" in page.told(wrong)
@@ -147,7 +147,7 @@ def test_confirming_everything_says_what_it_states_and_not_who_is_protected(cust
     page.post(f"{at}/text", text=DRAFT)
     text = page.client.get(at).text
     stated = text.partition("State everything at once")[2]
-    assert "age goes from about" in stated
+    assert "nearly all rows of age lie between about" in stated
     assert "the 3 values seen in ward" in stated
     left = page.post(f"{at}/confirm")
     assert "1 decision to you" in left.text

@@ -22,6 +22,7 @@ from understudy.players.base import Clique
 from understudy.players.data.reconstruction import Reconstruction
 from understudy.players.query.fixed import FixedMarginals
 from understudy.privacy.cost import Charge, Gaussian, Plan
+from understudy.wording import points as in_points
 
 PURPOSE = "all marginals of the workload"
 
@@ -64,7 +65,7 @@ class GaussianMethod(Method):
         return Forecast(
             {PURPOSE: sigma},
             f"all {len(design.cliques)} marginals of the workload are measured; expected error of "
-            f"a cell {max(spread) / max(rows, 1):.2g} of the rows in the worst marginal",
+            f"a cell {in_points(max(spread) / max(rows, 1))} in the worst marginal",
             3e8 + 40.0 * rows * len(design.shape) + 64.0 * cells + 16.0 * points * len(measured),
             2.0 + 1e-8 * rows * len(measured) + 4e-7 * cells + 4e-7 * points * len(measured),
         )

@@ -30,6 +30,7 @@ from understudy.players.base import Clique
 from understudy.players.data.reconstruction import Reconstruction, maximal
 from understudy.players.query.fixed import FixedMarginals, Together
 from understudy.privacy.cost import Charge, Gaussian, Plan
+from understudy.wording import points as in_points
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +102,8 @@ class HDMMMethod(Method):
         return Forecast(
             {level.purpose: level.sigma for level in levels},
             f"all {len(design.cliques)} marginals of the workload are measured; expected error of "
-            f"a cell {mean / max(rows, 1):.2g} of the rows (root mean square), "
-            f"{max(spread) / max(rows, 1):.2g} in the worst marginal",
+            f"a cell {in_points(mean / max(rows, 1))} (root mean square), "
+            f"{in_points(max(spread) / max(rows, 1))} in the worst marginal",
             3e8 + 40.0 * rows * len(design.shape) + 64.0 * cells + 16.0 * points * len(sizes),
             2.0 + 1e-8 * rows * len(measured) + 4e-7 * cells + 4e-7 * points * len(sizes),
         )

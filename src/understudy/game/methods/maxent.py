@@ -229,7 +229,7 @@ class MaxEntMethod(Method):
         seen = min(1.0, rows / (_SEEN * sigma))
         values = sum(design.shape[i] + design.shape[j] for i, j in closure)
         moved = max(20_000.0, min(records / 2, 3e9 / values)) * min(values, 400_000)
-        fitted = 4e-8 * records * len(closure) + 1.6e-9 * moved
+        fitted = 4.8e-8 * records * len(closure) + 1.9e-9 * moved
         cells = min(design.cells(closure), 10_000_000)
         return 1.8 + 5e-8 * counted * len(closure) + 1.5e-6 * cells + seen * fitted
 

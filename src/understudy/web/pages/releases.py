@@ -362,8 +362,8 @@ def _count(rows: str, most: int) -> int:
     count = whole(rows, "rows") or 1000
     if count > most:
         raise InputError(
-            f"rows = {count:,}: the page makes at most {most:,} at once; use `understudy sample` for "
-            "more"
+            f"rows = {count:,}: the web app makes at most {most:,} at once; use `understudy sample` "
+            f"for more"
         )
     return count
 

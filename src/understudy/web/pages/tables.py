@@ -385,7 +385,7 @@ _VERDICTS = {
 }
 _TYPED = {
     Topic.FAMILY: "what is different, such as max_children = 5, order = none",
-    Topic.VALUES: "all values, between commas",
+    Topic.VALUES: "all values, between commas, or 1 to 29; end with ... if there may be others",
     Topic.BOUNDS: "bounds, such as 0 to 120",
     Topic.MISSING: "values between commas, or bounds such as 0 to 120",
     Topic.TYPES: "columns that may have empty cells, between commas, or all",
