@@ -274,26 +274,34 @@ def test_what_tells_most_of_children_is_matched_first():
     assert told[layout.parent[0]] > told[layout.parent[1]]
 
 
+@pytest.mark.parametrize("evenly", [False, True])
 @pytest.mark.parametrize("wide", [False, True])
-def test_a_child_in_too_full_a_cell_is_offered_one_of_a_value_that_lacks(wide):
+def test_a_child_in_too_full_a_cell_is_offered_one_with_which_both_families_gain(wide, evenly):
     families, layout, shape = made(ordered=True, childless=False)
     children = np.stack(families.children, axis=1)
     crowd = module._Crowd(layout, shape, np.stack(families.parents, 1), families.sizes, children)
     clique = (0, 2, layout.pos, 3, layout.sibling[0]) if wide else (3, layout.sibling[0])
     slope = np.zeros([shape[i] for i in clique])
     slope[..., 1, 0], slope[..., 3, 0], slope[..., 1, 2] = 1.0, -1.0, -1.0
+    pair = slope[(0,) * (slope.ndim - 2)]
     rng = np.random.default_rng(0)
-    offers = [crowd._wanted(clique, slope, rng) for _ in range(20)]
+    offers = [crowd._wanted(clique, slope, 0.25, evenly, rng) for _ in range(20)]
     some = np.flatnonzero(families.sizes[crowd.owner] > 1)
     assert max(pairs.shape[1] for pairs in offers) > 0
+    values = children[:, 0].astype(int)
     for one, other in offers:
         assert one.size <= some.size // 4
         assert np.isin(other, some).all()
-        value, offered = children[one, 0], children[other, 0]
-        as_a, as_b = (value == 1) & (offered == 3), (value == 0) & (offered == 2)
-        assert (as_a | as_b).all()
-        before, after = one[as_a] - 1, one[as_b] + 1
-        assert (children[before, 0] == 0).all()
-        assert (children[after, 0] == 1).all()
-        assert (crowd.owner[before] == crowd.owner[one[as_a]]).all()
-        assert (crowd.owner[after] == crowd.owner[one[as_b]]).all()
+        one, other = one.astype(int), other.astype(int)
+        good = np.zeros(one.size, bool)
+        for away in (-1, 1):  # the sibling that stays: before, or after
+            mine, others = (np.clip(x + away, 0, len(values) - 1) for x in (one, other))
+            kin = (crowd.owner[mine] == crowd.owner[one]) & (
+                crowd.owner[others] == crowd.owner[other]
+            )
+            table = pair if away < 0 else pair.T
+            full = table[values[one], values[mine]]
+            gain = full + table[values[other], values[others]]
+            gain -= table[values[other], values[mine]] + table[values[one], values[others]]
+            good |= kin & (mine != one) & (others != other) & (full > 0) & (gain > 0)
+        assert good.all()

@@ -20,7 +20,8 @@ A release learns the law of views; here families are made whose views follow it.
 Some rounds offer a child any other, some one that is like it in most columns: the first moves more, the
 second breaks less. Some offer many others to the few children in the fullest cells. With an order most
 look at one table of siblings, the likelier the more it is off: a child in too full a cell is offered
-one that is like it, but for a value that lacks beside the sibling.
+one that is like it, but of a value and beside a sibling such that both families gain. The last rounds
+look at every column beside itself before, and in them an empty cell is heard as much as a full one.
 """
 
 from __future__ import annotations
@@ -57,6 +58,10 @@ _NEAR = 8
 """How far apart two children may stand that are sorted by their columns."""
 _DEAR = 16
 """One child in so many is offered so many others at once, where most would be gained."""
+_LAST = 3
+"""Rounds at the end, with an order, of a column beside itself before, evenly for all its cells."""
+_GAINS = 400_000
+"""Pairs of cells that are compared at once."""
 _EMPTY = 4.0
 """How much more a cell weighs in which the model has less than one family."""
 _REPAIRS = 40
@@ -331,8 +336,8 @@ class _Crowd:
     ) -> None:
         """Exchange children until the effort is spent; the objective only falls."""
         held = [clique for clique in cliques if self._moves(clique)]
+        same = {*zip(self.layout.child, self.layout.sibling, strict=True)}
         if self.layout.ordered:
-            same = {*zip(self.layout.child, self.layout.sibling, strict=True)}
             held += [(self.layout.size, *clique) for clique in held if clique in same]
         tables = _Tables(self, [*held, *forbidden])
         goals = [_rounded(model.marginal(clique) * self.sizes.size) for clique in held]
@@ -346,7 +351,14 @@ class _Crowd:
                 tables.exchange(ways[turn % len(ways)](rng))
                 for _ in range(_WANTED * bool(pairs)):
                     chosen = _drawn_one(pairs, [tables.error(c) for c in pairs], rng)
-                    tables.exchange(self._wanted(held[chosen], tables.slope(chosen), rng))
+                    tables.exchange(
+                        self._wanted(held[chosen], tables.slope(chosen), 0.25, False, rng)
+                    )
+            for _ in range(_LAST * bool(pairs)):
+                for c in pairs:
+                    if held[c] in same:
+                        part = turns / EFFORT
+                        tables.exchange(self._wanted(held[c], tables.slope(c), part, True, rng))
 
     def mended(self, forbidden: Forbidden, rng: np.random.Generator) -> _Crowd | None:
         """Families without a view in a forbidden cell; None if there is not a single one."""
@@ -435,47 +447,51 @@ class _Crowd:
         return all(len(set(part) & set(clique)) == 1 for part in parts)
 
     def _wanted(
-        self, clique: Clique, slope: NDArray[np.float64], rng: np.random.Generator
+        self,
+        clique: Clique,
+        slope: NDArray[np.float64],
+        part: float,
+        evenly: bool,
+        rng: np.random.Generator,
     ) -> NDArray[np.uint32]:
-        """Children of views in too full a cell, with others of a value that lacks beside the sibling.
+        """Children of views in too full a cell, with others where the table would gain by both.
 
-        Either child of a view may be the one that is offered another, with an order. That one is as
-        much like it in other columns as can be, half of the time of its group. At most a quarter of
-        the children with siblings.
+        Either child of a view may be the one that is offered another, with an order. The likelier a
+        view is taken the fuller its cell is, and then another view the more all four cells gain. Of
+        the children there the other one is as much alike in other columns as can be, half of the time
+        of its group. As many tries as this part of the children with siblings.
         """
         layout = self.layout
         some = np.flatnonzero(self.sizes[self.owner] > 1)
         one = some[some > self.starts[self.owner[some]]]
         other = one - 1
-        moved, part = ((one, layout.child), (other, layout.sibling))[int(rng.integers(2))]
-        varied = next(i for i in clique if i in part)
-        k = part.index(varied)
-        view = [self._code(i, one, other) for i in clique if i != varied]
-        value, worth = _lacking(
-            np.moveaxis(slope, clique.index(varied), -1)[..., : layout.values[k]],
-            view,
-            self.people[moved, k],
-            rng,
-        )
-        moved, value = moved[worth], value[worth]
-        group = self.group * int(rng.integers(2))
-        key, wanted = group[some], group[moved]
-        room = 2**62 // (int(group.max(initial=0)) + 1)
-        rest = [c for c in map(int, rng.permutation(len(layout.child))) if c != k]
-        for c in [k, *rest]:
+        moved, own = ((one, layout.child), (other, layout.sibling))[int(rng.integers(2))]
+        varied = next(i for i in clique if i in own)
+        k = own.index(varied)
+        slope = np.moveaxis(slope, clique.index(varied), -1)[..., : layout.values[k]]
+        view = tuple(self._code(i, one, other) for i in clique if i != varied)
+        row = np.ravel_multi_index(view, slope.shape[:-1])
+        cell = row * layout.values[k] + self.people[moved, k]
+        tries = int(part * some.size)
+        at, goal = _gaining(slope.reshape(-1, layout.values[k]), cell, tries, evenly, rng)
+        group = self.group[moved] * int(rng.integers(2))
+        key, wanted = cell * (int(group.max(initial=0)) + 1) + group, group[at]
+        wanted = goal * (int(group.max(initial=0)) + 1) + wanted
+        room = 2**62 // (int(key.max(initial=0)) + 1)
+        for c in map(int, rng.permutation(len(layout.child))):
             values = layout.values[c]
             if values > room:
                 break
-            key = key * values + self.people[some, c]
-            wanted = wanted * values + (value if c == k else self.people[moved, c])
-            room //= values
-        shuffled = rng.permutation(some.size)
+            if c != k:
+                key = key * values + self.people[moved, c]
+                wanted = wanted * values + self.people[moved[at], c]
+                room //= values
+        shuffled = rng.permutation(moved.size)
         order = shuffled[np.argsort(key[shuffled], kind="stable")]
-        at = np.searchsorted(key[order], wanted) + rng.integers(0, _NEAR, moved.size)
-        found = some[order[np.minimum(at, some.size - 1)]]
-        pairs = np.stack([moved, found]).astype(np.uint32)
-        fits = (group[found] == group[moved]) & (self.people[found, k] == value)
-        return pairs[:, rng.permutation(np.flatnonzero(fits))[: some.size // 4]]
+        near = np.searchsorted(key[order], wanted) + rng.integers(0, _NEAR, at.size)
+        found = order[np.minimum(near, moved.size - 1)]
+        fits = (group[found] == group[at]) & (cell[found] == goal)
+        return np.stack([moved[at], moved[found]])[:, fits].astype(np.uint32)
 
     def _code(self, column: int, one: Whole, other: Whole) -> Codes:
         """A column of the views of these children with these siblings."""
@@ -574,22 +590,36 @@ class _Tables:
         return sums
 
 
-def _lacking(
-    slope: NDArray[np.float64], view: Sequence[Codes], now: Codes, rng: np.random.Generator
-) -> tuple[Whole, NDArray[np.bool_]]:
-    """(values of the last column, drawn by how much their cells lack; where the cell now is too full).
+def _gaining(
+    slope: NDArray[np.float64],
+    cell: Whole,
+    tries: int,
+    evenly: bool,
+    rng: np.random.Generator,
+) -> tuple[Whole, Whole]:
+    """(views in too full a cell, for each a cell with which to exchange values).
 
-    `view` has the codes in the other columns, `now` those in the last one.
+    `slope` has a row for what stays and a column for every value that is exchanged, `cell` the place in
+    it of every view. Views are drawn by the square of the slope, or `evenly` first their cell and then
+    any view in it; the other cells by how many views they have and how much all four cells gain.
     """
-    values = slope.shape[-1]
-    row = np.ravel_multi_index(tuple(view), slope.shape[:-1])
-    slope = slope.reshape(-1, values)
-    lacks = np.cumsum(np.maximum(-slope, 0))
-    ends = lacks[values - 1 :: values]
-    begins = np.concatenate([[0.0], ends[:-1]])
-    drawn = begins[row] + rng.random(row.size) * (ends - begins)[row]
-    value = np.searchsorted(lacks, drawn, "right") - row * values
-    return np.clip(value, 0, values - 1), (slope[row, now] > 0) & (ends > begins)[row]
+    values, flat = slope.shape[1], slope.reshape(-1)
+    there, own, many = np.unique(cell, return_inverse=True, return_counts=True)
+    ends = np.cumsum((np.maximum(flat[there], 0) ** 2 / (many if evenly else 1))[own])
+    if not cell.size or ends[-1] <= 0:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    at = np.minimum(np.searchsorted(ends, rng.random(tries) * ends[-1], "right"), cell.size - 1)
+    full = rng.permutation(np.unique(cell[at]))[: max(_GAINS // there.size, 1)]
+    (row, value), (rows, others) = np.divmod(full, values), np.divmod(there, values)
+    gain = flat[full][:, None] + flat[there] - slope[row][:, others] - slope[:, value][rows].T
+    drawn = np.cumsum(np.maximum(gain, 0) * many, axis=1)
+    which = np.full(flat.size, -1)
+    which[full] = np.where(drawn[:, -1] > 0, np.arange(full.size), -1)
+    at = at[which[cell[at]] >= 0]
+    which = which[cell[at]]
+    share = drawn / np.maximum(drawn[:, -1:], 1e-300) + np.arange(full.size)[:, None]
+    found = np.searchsorted(share.reshape(-1), which + rng.random(at.size), "right")
+    return at, there[np.clip(found - which * there.size, 0, there.size - 1)]
 
 
 def _drawn_one(items: Sequence[int], weights: Sequence[float], rng: np.random.Generator) -> int:
