@@ -3,14 +3,16 @@
 Weights take the law that records were drawn from to the model's. Where the two differ much, a few
 records come to stand for all. So in rounds (resample-move: Gilks-Berzuini 2001, Chopin 2002)
 
-1. every factor takes a damped step on the weights, then columns are put in place;
-2. the largest power γ ≤ 1 of the weights is taken at which most records stay effective; with θ the
-   factors' logarithms and θ₀ those before the round, w^γ are the weights of θ₀ + γ·(θ − θ₀), exactly;
+1. every factor takes a damped step on the weights, then columns are put in place; a step that leaves
+   few records effective follows those few, so the next is half as long, and longer again later;
+2. the largest power γ ≤ 1 of the weights is taken at which half of the records stay effective; with θ
+   the factors' logarithms and θ₀ those before the round, w^γ are the weights of θ₀ + γ·(θ − θ₀),
+   exactly;
 3. records are drawn again by their weights, and every column of every record is drawn anew given the
    others (Gibbs), which leaves the model's law as it is and makes copies different again.
 
-It ends when a whole step has been taken twice, or after a fixed number of rounds; some steps on the
-weights alone follow. Cells of pairs that
+It ends when a longest step has twice left most records effective, or after a fixed number of rounds;
+some steps on the weights alone follow. Cells of pairs that
 no record of the first law is in stay out of reach: nothing that was measured speaks for them. Values
 that moves would crowd into, because the factors were never fitted where they now apply, are held back.
 Deterministic given `rng`.
@@ -31,8 +33,13 @@ from understudy.models.blocks import Block
 __all__ = ["Cloud", "spread"]
 
 _STEP = 0.3
+"""The longest step, of what every factor would take alone."""
 _EQUAL = 0.85
-"""The share of records that one round's weights leave effective."""
+"""The share of records that weights leave effective where the model is reached."""
+_LEFT = 0.5
+"""The share that a step on the way leaves effective."""
+_FEW, _MANY = 0.4, 0.6
+"""A step that leaves a smaller share is halved for the next, after a larger one it grows by a half."""
 _HALVINGS = 12
 _LAST_STEPS = 10
 """Steps on the weights once records stay; they end where too few would be effective."""
@@ -120,20 +127,22 @@ def spread(
     reach: Mapping[Clique, NDArray[np.bool_]],
     rng: np.random.Generator,
     project: Projection | None = None,
-    rounds: int = 12,
+    rounds: int = 20,
 ) -> None:
     """Move the records to the model of `blocks` and `columns`; weights end nearly equal.
 
     `reach` holds, for every pair of a block, the cells that records may move into. What rules forbid
     (`project`) is not moved to.
     """
-    every, whole = [*blocks, *columns], 0
+    every, whole, step = [*blocks, *columns], 0, _STEP
     for _ in range(rounds):
         before = [block.theta.copy() for block in every]
         for block in blocks:
-            cloud.refine(block, _STEP)
+            cloud.refine(block, step)
         for block in columns:
             cloud.refine(block)
+        share = cloud.effective / cloud.size
+        whole += step == _STEP and share >= _EQUAL
         power = _power(cloud.weights)
         for block, start in zip(every, before, strict=True):
             block.theta = start + power * (block.theta - start)
@@ -145,18 +154,21 @@ def spread(
             kept = np.stack(project(list(cloud.codes)))
             broken = (kept != cloud.codes).any(axis=0)
             cloud.codes[:, broken] = before_moves[:, broken]
-        whole += power == 1.0
         if whole == 2:
             break
-    _finish(cloud, blocks, columns)
+        if share < _FEW:
+            step /= 2
+        elif share > _MANY:
+            step = min(_STEP, 1.5 * step)
+    _finish(cloud, blocks, columns, step)
 
 
-def _finish(cloud: Cloud, blocks: Sequence[Block], columns: Sequence[Block]) -> None:
+def _finish(cloud: Cloud, blocks: Sequence[Block], columns: Sequence[Block], step: float) -> None:
     """Further steps on the weights alone, as long as they leave most records effective."""
     for last in range(_LAST_STEPS):
         before = cloud.weights.copy()
         for block in blocks:
-            cloud.refine(block, _STEP)
+            cloud.refine(block, step)
         cloud.hold(columns)
         if last and cloud.effective < _EQUAL * cloud.size:
             cloud.weights = before
@@ -171,12 +183,12 @@ def _power(weights: Table) -> float:
     """The largest power up to one that leaves enough of the records effective."""
     logs = np.log(np.maximum(weights, 1e-300))
     logs -= logs.max()
-    if _effective(np.exp(logs)) >= _EQUAL * logs.size:
+    if _effective(np.exp(logs)) >= _LEFT * logs.size:
         return 1.0
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        enough = _effective(np.exp(middle * logs)) >= _EQUAL * logs.size
+        enough = _effective(np.exp(middle * logs)) >= _LEFT * logs.size
         low, high = (middle, high) if enough else (low, middle)
     return low
 
