@@ -33,5 +33,5 @@ def test_the_same_picture_is_the_same_bytes(tmp_path):
 def test_without_matplotlib_it_names_the_extra(monkeypatch):
     require_extra("drawing", "figures")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InputError, match=r"understudy\[figures\]"):
+    with pytest.raises(InputError, match=r"\.\[figures\]"):
         require_extra("drawing", "figures")

@@ -220,7 +220,7 @@ def _screen(case: Case) -> str:
     text = result.out + result.err
     text = re.sub(r"digest +[0-9a-f]{64}", "digest", text)
     text = re.sub(r"[0-9]+:[0-9a-f]{64}", "head", text)
-    text = re.sub(r"≤ [0-9.]+", "≤ bound", text)
+    text = re.sub(r"≤ [0-9.]+|(?<=worst cell, )[0-9.]+", "≤ bound", text)
     return text.replace(str(case.folder), "")
 
 

@@ -240,8 +240,8 @@ def test_options_that_do_not_go_together():
 @pytest.mark.parametrize(
     ("data", "module", "extra"),
     [
-        ("postgresql://host/db", "ibis", r"understudy\[sql\]"),
-        ("local[1]", "pyspark.sql", r"understudy\[spark\]"),
+        ("postgresql://host/db", "ibis", r"\.\[sql\]"),
+        ("local[1]", "pyspark.sql", r"\.\[spark\]"),
     ],
 )
 def test_an_extra_that_is_not_installed_is_named(monkeypatch, data, module, extra):

@@ -23,8 +23,8 @@ from understudy.models.measured import Measured, merge
 
 __all__ = ["Trend", "scores", "trends"]
 
-_STEPS, _FURTHEST = 4, 1.0
-"""Of Newton's method, and how far λ goes in one."""
+_STEPS, _FURTHEST, _TURN = 4, 1.0, 30.0
+"""Of Newton's method; how far λ goes in one; and the logarithm of how far all turn a cell."""
 _FLATTEST = 0.2
 """The least slope of a sum in λ, over that of independent columns."""
 _ROUNDS, _RARE, _SURE = 30, 0.02, 500.0
@@ -51,7 +51,7 @@ class Trend(Block):
         before = current.reshape(along.shape)
         move = 0.0
         for _ in range(_STEPS):
-            now = before * np.exp(move * along)
+            now = before * np.exp(np.clip(move * along, -_TURN, _TURN))
             now *= rows / max(float(now.sum()), 1e-300)
             mean = float(first @ now @ second) / rows
             held = sum(weight * float(s @ now @ t) for weight, s, t in self.sums)
@@ -61,7 +61,7 @@ class Trend(Block):
             )
             slope = max(slope - mean * held, _FLATTEST * rows) + self.penalty
             move += float(np.clip(off / slope, -_FURTHEST, _FURTHEST))
-        step = (part * move * along).reshape(-1)
+        step = part * np.clip(move * along, -_TURN, _TURN).reshape(-1)
         self.theta = self.theta + step
         return np.exp(step)
 

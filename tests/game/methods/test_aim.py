@@ -37,7 +37,7 @@ def test_without_the_libraries_the_extra_is_named(method, missing, monkeypatch):
     monkeypatch.setattr(errors, "find_spec", lambda name: None if name == missing else real(name))
     expected = (
         rf"method = {method.name} needs mbi and JAX, which are not installed: "
-        rf"pip install 'understudy\[reference\]'"
+        rf"pip install '\.\[reference\]'"
     )
     with pytest.raises(InputError, match=expected):
         method.check(tiny_design((2, 3), rows=10))
