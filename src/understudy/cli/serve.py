@@ -252,7 +252,7 @@ def _run(settings: Settings, host: str, port: int, tls: tuple[Path, Path] | None
         listening.close()
     if still:
         number = f"{len(still)} jobs go" if len(still) > 1 else "1 job goes"
-        shell.note(f"stopped; {number} on without the web app. Start it again to see how they end.")
+        shell.note(f"stopped; {number} on without the web app. Start it again to see the outcome.")
     else:
         shell.note("stopped; everything is kept.")
 
