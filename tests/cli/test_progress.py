@@ -89,7 +89,7 @@ def test_a_release_that_takes_longer_than_forecast_says_so(capsys, monkeypatch):
         stages(Progress("sampling", 0, 1))
     err = capsys.readouterr().err
     assert err.count("so far") == 1
-    assert "so far 2 min, more than the 20 s of the forecast: " in err
+    assert "so far 2 min, more than the 20 s of the forecast; " in err
     assert "it took 2 min" in err
     with Stages() as stages:
         stages.expect(1_000.0, "releasing")

@@ -148,8 +148,8 @@ class Stages(_Line):
         self._told = True
         used, about = (wording.duration(s) for s in (time.process_time() - self._used, self._about))
         self._say(
-            f"{verb} {wording.duration(passed)}, more than the {about} of the forecast: {used} of CPU "
-            f"time, and waiting for other work on this machine"
+            f"{verb} {wording.duration(passed)}, more than the {about} of the forecast; {used} of it "
+            f"is CPU time"
         )
 
     def _tick(self) -> None:
