@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Literal, TypeAlias, cast
+from typing import IO, Literal, TypeAlias, cast
 
 import pyarrow as pa
 
@@ -369,31 +369,22 @@ def _csv(path: Path, layout: Layout, names: Sequence[str]) -> Iterator[pa.Record
 
 
 def _ragged(path: Path, layout: Layout) -> Ragged | None:
-    import pyarrow.csv as pacsv
+    """The odd rows of a file that Arrow does not take; in one that it takes there are none.
 
-    rows: list[Any] = []
-
-    def keep(row: Any) -> str:
-        rows.append(row)
-        return "skip"
-
+    Counted without Arrow, whose handler of odd rows is a Python function: a worker that lets go of it
+    while the interpreter shuts down takes the whole process with it.
+    """
     try:
-        with pacsv.open_csv(
-            path,
-            read_options=pacsv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),
-            parse_options=pacsv.ParseOptions(
-                delimiter=layout.separator, newlines_in_values=True, invalid_row_handler=keep
-            ),
-            convert_options=pacsv.ConvertOptions(include_columns=[layout.columns[0]]),
-        ) as reader:
-            for _ in reader:
-                pass
-    except (pa.ArrowException, OSError, KeyError):
-        return None
-    if not rows:
-        return None
-    first = rows[0]
-    return Ragged(len(rows), first.number, first.actual_columns, len(layout.columns))
+        for _ in _csv(path, layout, layout.columns[:1]):
+            pass
+    except Unreadable:
+        width = len(layout.columns)
+        try:
+            odd = [(at, len(row)) for at, row in _texts(path, layout) if len(row) != width]
+        except (OSError, EOFError, zlib.error):
+            return None
+        return Ragged(len(odd), *odd[0], width) if odd else None
+    return None
 
 
 def _any_rows(path: Path, layout: Layout, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -407,19 +398,23 @@ def _any_rows(path: Path, layout: Layout, names: Sequence[str]) -> Iterator[pa.R
     width = len(layout.columns)
     rows: list[list[str]] = []
     try:
-        with io.TextIOWrapper(
-            _open(path), encoding="utf-8-sig", errors="replace", newline=""
-        ) as file:
-            records = _records(csv.reader(file, delimiter=layout.separator))
-            for row in filter(None, islice(records, 1, None)):
-                rows.append(row + [""] * (width - len(row)))
-                if len(rows) == BATCH_ROWS:
-                    yield _batch(rows, wanted, names)
-                    rows = []
+        for _, row in _texts(path, layout):
+            rows.append(row + [""] * (width - len(row)))
+            if len(rows) == BATCH_ROWS:
+                yield _batch(rows, wanted, names)
+                rows = []
     except (OSError, EOFError, zlib.error):
         raise Unreadable from None
     if rows:
         yield _batch(rows, wanted, names)
+
+
+def _texts(path: Path, layout: Layout) -> Iterator[tuple[int, list[str]]]:
+    """The line in which a row ends, and its cells as they are; neither header nor blank lines."""
+    with io.TextIOWrapper(_open(path), encoding="utf-8-sig", errors="replace", newline="") as file:
+        reader = csv.reader(file, delimiter=layout.separator)
+        for row in filter(None, islice(_records(reader), 1, None)):
+            yield reader.line_num, row
 
 
 def _records(reader: Iterator[list[str]]) -> Iterator[list[str]]:
