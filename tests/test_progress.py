@@ -2,7 +2,7 @@
 
 import pytest
 
-from understudy.progress import STAGES, Progress, silent
+from understudy.progress import COUNTING, FITTING, STAGES, Progress, silent
 
 
 @pytest.mark.parametrize(
@@ -16,3 +16,19 @@ from understudy.progress import STAGES, Progress, silent
 def test_a_stage_has_words_and_perhaps_a_note(progress, words):
     assert progress.words == words
     assert silent(progress) is None
+    assert progress.part == ""
+
+
+@pytest.mark.parametrize(
+    ("progress", "step", "part"),
+    [
+        (Progress("reading", 0, 1), "", ""),
+        (Progress("playing", 2, 9), "round 3 of 9", ""),
+        (Progress("playing", 9, 9), "all 9 rounds done", ""),
+        (Progress("finding domains", 0, 4), "step 1 of 4", ""),
+        (Progress(COUNTING, 30, 100), "step 31 of 100", "counted 30 % of the table"),
+        (Progress(FITTING, 3, 0), "", "pass 3 of the fit"),
+    ],
+)
+def test_steps_of_a_stage_and_parts_of_any(progress, step, part):
+    assert (progress.step, progress.part) == (step, part)

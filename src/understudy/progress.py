@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["COUNTING", "STAGES", "Progress", "Watch", "silent"]
+__all__ = ["COUNTING", "FITTING", "STAGES", "Progress", "Watch", "silent"]
 
 STAGES = {
     "checking": "checking the input and planning",
@@ -18,13 +18,15 @@ STAGES = {
     "playing": "measuring and fitting",
     "sampling": "making synthetic rows",
     "certifying": "certifying the worst error",
-    "saving": "writing the release",
     "reporting": "writing the report",
+    "saving": "writing the release",
 }
 """What a release does, in order, in words."""
 
-COUNTING = "counting"
-"""No stage of its own but a part of any: how many percent of the rows an engine has counted."""
+COUNTING, FITTING = "counting", "fitting"
+"""No stages of their own but parts of any."""
+_PARTS = {COUNTING: "counted {} % of the table", FITTING: "pass {} of the fit"}
+_STEPS = {"playing": "round", "shadow releases": "run"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,21 @@ class Progress:
         """The stage as people read it, and the note."""
         name = STAGES.get(self.stage, self.stage)
         return f"{name}, {self.note}" if self.note else name
+
+    @property
+    def part(self) -> str:
+        """What is done within the stage that was said last; nothing of a stage."""
+        return _PARTS.get(self.stage, "").format(self.done)
+
+    @property
+    def step(self) -> str:
+        """Which step of how many; nothing where there is one."""
+        if self.total <= 1:
+            return ""
+        name = _STEPS.get(self.stage, "step")
+        if self.done >= self.total:
+            return f"all {self.total} {name}s done"
+        return f"{name} {self.done + 1} of {self.total}"
 
 
 Watch = Callable[[Progress], None]

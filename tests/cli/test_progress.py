@@ -75,7 +75,7 @@ def test_how_training_goes_begins_no_new_stage(capsys):
     stages(Progress("playing", 1, 3, "loss 0.2"))
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
-        "training, worst error about 0.5: round 1 of 30",
+        "training, worst error about 0.5: step 1 of 30",
         "measuring and fitting, loss 0.2: round 2 of 3",
     ]
 

@@ -111,6 +111,20 @@ def test_domains_are_found_and_the_whole_is_verified(tmp_path, head, choices):
     assert again.schema == made.schema
 
 
+def test_every_question_about_open_columns_and_every_pass_of_the_fit_is_told():
+    told = []
+    declared = Schema.loads(HEAD + COLUMNS)
+    ask = {**ASK, "method": "maxent"}
+    us.release(table(), declared, noise=SeededNoise(1), key=1, progress=told.append, **ask)
+    steps = [each.step for each in told if each.stage == "finding domains"]
+    assert steps == ["step 1 of 2", "step 2 of 2"]
+    ends = max(n for n, each in enumerate(told) if each.stage == "playing")
+    assert [each.part for each in told[ends + 1 :] if each.part][:2] == [
+        "pass 1 of the fit",
+        "pass 2 of the fit",
+    ]
+
+
 def test_quantiles_are_near_the_true_ones():
     made = us.release(
         table(20_000), Schema.loads(HEAD + COLUMNS), noise=SeededNoise(2), key=1, **ASK

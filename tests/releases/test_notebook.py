@@ -102,7 +102,8 @@ def test_progress_is_one_output_that_is_updated(table, schema, monkeypatch):
     )  # fmt: skip
     assert cell.made == 1
     assert any(
-        "<progress" in state and "measuring and fitting, 1 of" in state for state in cell.states
+        "<progress" in state and "measuring and fitting, round 1 of" in state
+        for state in cell.states
     )
     last = Text(cell.states[-1])
     assert last.text.count("✓") == 4

@@ -134,7 +134,7 @@ def test_a_killed_job_is_shown_with_what_it_spent_and_goes_on_without_spending_a
     until(page, identity, "killed")
     text = page.client.get(f"/jobs/{identity}").text
     assert "killed from outside" in text
-    assert "ε = 1 is charged: 1 draw was made" in text or "ε = 1 is charged: 2 draws were" in text
+    assert "ε = 1 is charged: 1 of " in text or "ε = 1 is charged: 2 of " in text
     assert left(page, table) == 2
     # A new server sees the same, and the job goes on from its journal where nothing was lost.
     app = app_here(page.folder)

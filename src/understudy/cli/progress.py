@@ -24,7 +24,7 @@ from rich.text import Text
 
 from understudy import wording
 from understudy.cli import shell
-from understudy.progress import COUNTING, Progress
+from understudy.progress import Progress
 
 _PATIENCE = 10.0
 """Seconds between two plain lines of one stage."""
@@ -115,10 +115,9 @@ class Stages(_Line):
 
     def __call__(self, progress: Progress) -> None:
         """Called by the work."""
-        done, total = progress.done, progress.total
-        if progress.stage == COUNTING:
+        if progress.part:
             doing = "" if self._now is None else self._now.words
-            line = f"{doing}: counted {100 * done // total} % of the table"
+            line = f"{doing}: {progress.part}"
             self._show(line, description=line)
             return
         if progress.seconds:
@@ -136,8 +135,7 @@ class Stages(_Line):
             if self._live is None and not self._told:  # where there is one, its clock says so
                 self._late("so far")
         self._now = progress
-        step = f": round {min(done + 1, total)} of {total}" if total > 1 else ""
-        line = progress.words + step
+        line = ": ".join(filter(None, (progress.words, progress.step)))
         self._show(line, at_once=new, description=line)
 
     def _late(self, verb: str) -> None:

@@ -249,8 +249,7 @@ def make(
             stages.expect(seconds(prepared), f"releasing with {how}, {time_in_words(prepared)}")
             with reserve(prepared, source, progress=stages) as reserved:
                 release = reserved.run(stages)
-            stages(Progress("saving", 0, 1))
-            save(release, out, about=About(*cover))
+            save(release, out, about=About(*cover), progress=stages)
         except BaseException as error:
             if wanted.checkpoint is not None:
                 error.add_note(f"The same command goes on from {wanted.checkpoint}.")

@@ -60,10 +60,9 @@ def notebook(
     return Html(_own("notebook.html", title=title, facts=facts, table=table, fold=fold))
 
 
-def progress_bars(stages: Iterable[Progress], counted: int | None) -> Html:
-    """Stages as they followed each other; the last may be under way. `counted` is the percentage of
-    a table, while it is counted."""
-    return Html(_own("progress.html", stages=stages, counted=counted))
+def progress_bars(stages: Iterable[Progress], part: str) -> Html:
+    """Stages as they followed each other; the last may be under way, and `part` says what is done."""
+    return Html(_own("progress.html", stages=stages, part=part))
 
 
 def _own(name: str, **context: Any) -> str:

@@ -15,7 +15,7 @@ the records effective, the records are moved instead (`moves`). Deterministic gi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,8 +89,11 @@ def fit(
     project: Projection | None = None,
     ordered: Sequence[int] = (),
     absent: Sequence[int] = (),
+    tell: Callable[[], None] = lambda: None,
 ) -> Fitted:
     """Fit everything that was measured; `cliques` are what sampled rows will be held to.
+
+    `tell` is called before every pass over all blocks.
 
     `ordered` says how many of each column's values, the first ones, are in an order: tables of pairs
     that were measured in runs of them are fitted smoothly (`smooth`). The last value of the columns in
@@ -108,17 +111,17 @@ def fit(
         blocks = [_smooth(block, estimates, ordered) for block in blocks]
         blocks += trends(measured, estimates, ordered, rows)
     tree = JunctionTree(shape, *grow(shape, gains, effort.tree_cells))
-    _fit_tree(tree, [*blocks, *columns], rows, effort.tree_sweeps)
+    _fit_tree(tree, [*blocks, *columns], rows, effort.tree_sweeps, tell)
     codes = tree.sample(effort.records, rng)
     if project is not None:
         codes = project(codes)
     cloud = Cloud(codes, shape, rows)
-    if not _weigh(cloud, blocks, columns, effort.sweeps):
+    if not _weigh(cloud, blocks, columns, effort.sweeps, tell):
         reach = _reach(cloud, blocks)
         looked_at = sum(sum(shape[i] for i in pair) for pair in reach)
         few = max(_FEWEST_MOVED, min(cloud.size // 2, _MOVES // max(looked_at, 1)))
         cloud = cloud.part(min(few, cloud.size))
-        spread(cloud, blocks, columns, reach, rng, project)
+        spread(cloud, blocks, columns, reach, rng, project, tell=tell)
         order = np.lexsort([cloud.codes[i] for i in tree.order])
         cloud.codes, cloud.weights = cloud.codes[:, order], cloud.weights[order]
     small = [
@@ -138,7 +141,13 @@ def _smooth(block: Block, estimates: Sequence[Table], ordered: Sequence[int]) ->
     return smooth(block, (estimates[i], estimates[j]), (ordered[i], ordered[j]))
 
 
-def _fit_tree(tree: JunctionTree, blocks: Sequence[Block], rows: float, sweeps: int) -> None:
+def _fit_tree(
+    tree: JunctionTree,
+    blocks: Sequence[Block],
+    rows: float,
+    sweeps: int,
+    tell: Callable[[], None],
+) -> None:
     """Fit the blocks whose columns lie in one clique of the tree."""
     from understudy.models import _kernels as kernels
 
@@ -166,13 +175,20 @@ def _fit_tree(tree: JunctionTree, blocks: Sequence[Block], rows: float, sweeps: 
         return factors.reshape(table.shape) if cells is None else factors[cells]
 
     for _ in range(sweeps):
+        tell()
         moved = off = 0.0
         tree.sweep(homes, refine)
         if moved < _SETTLED * off:
             break
 
 
-def _weigh(cloud: Cloud, blocks: Sequence[Block], columns: Sequence[Block], sweeps: int) -> bool:
+def _weigh(
+    cloud: Cloud,
+    blocks: Sequence[Block],
+    columns: Sequence[Block],
+    sweeps: int,
+    tell: Callable[[], None],
+) -> bool:
     """Fit the weights; False, and all factors as they were, if too few records would be effective.
 
     A part of the records tells whether to try.
@@ -183,6 +199,7 @@ def _weigh(cloud: Cloud, blocks: Sequence[Block], columns: Sequence[Block], swee
         for block, theta in zip(every, before, strict=True):
             block.theta = theta
         for _ in range(most):
+            tell()
             moved = off = 0.0
             for block in every:
                 change, rest = trial.refine(block)

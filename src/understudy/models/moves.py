@@ -21,7 +21,7 @@ Deterministic given `rng`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -128,6 +128,7 @@ def spread(
     rng: np.random.Generator,
     project: Projection | None = None,
     rounds: int = 20,
+    tell: Callable[[], None] = lambda: None,
 ) -> None:
     """Move the records to the model of `blocks` and `columns`; weights end nearly equal.
 
@@ -136,6 +137,7 @@ def spread(
     """
     every, whole, step = [*blocks, *columns], 0, _STEP
     for _ in range(rounds):
+        tell()
         before = [block.theta.copy() for block in every]
         for block in blocks:
             cloud.refine(block, step)
@@ -160,12 +162,19 @@ def spread(
             step /= 2
         elif share > _MANY:
             step = min(_STEP, 1.5 * step)
-    _finish(cloud, blocks, columns, step)
+    _finish(cloud, blocks, columns, step, tell)
 
 
-def _finish(cloud: Cloud, blocks: Sequence[Block], columns: Sequence[Block], step: float) -> None:
+def _finish(
+    cloud: Cloud,
+    blocks: Sequence[Block],
+    columns: Sequence[Block],
+    step: float,
+    tell: Callable[[], None],
+) -> None:
     """Further steps on the weights alone, as long as they leave most records effective."""
     for last in range(_LAST_STEPS):
+        tell()
         before = cloud.weights.copy()
         for block in blocks:
             cloud.refine(block, step)

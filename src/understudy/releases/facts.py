@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import count
 from typing import Any, TypeVar
 
 import numpy as np
@@ -34,6 +35,7 @@ from understudy.privacy.exact import ExactCounts
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Marginals, Values
 from understudy.privacy.relation import Relation
+from understudy.progress import Progress, Watch, silent
 from understudy.schema import (
     Category,
     Column,
@@ -196,22 +198,37 @@ def _discovered(column: UndeclaredCategory, holders: Holders, gate: Gate) -> Cat
     return column.found(*levels)
 
 
-def found(schema: Schema, looked: Look, open_gate: Callable[[Any], Gate]) -> Schema:
-    """Ask for every open column, in order, and close the schema."""
+def found(
+    schema: Schema,
+    looked: Look,
+    open_gate: Callable[[Any], Gate],
+    progress: Watch = silent,
+) -> Schema:
+    """Ask for every open column, in order, and close the schema; the number of steps is public."""
+    listed = _of(schema, UndeclaredCategory)
+    cut, shaped = _of(schema, UndeclaredBins), _of(schema, UndeclaredShape)
+    total, steps = len(listed) + bool(cut) + bool(shaped) * len(LEVELS), count()
+
+    def tell() -> None:
+        progress(Progress("finding domains", next(steps), total))
+
     gate = open_gate(looked.fine)
     closed: dict[str, Any] = {}
-    for column in _of(schema, UndeclaredCategory):
+    for column in listed:
+        tell()
         assert looked.holders is not None
         closed[column.name] = _discovered(column, looked.holders, gate)
     counted = [c for c in schema.undeclared if not isinstance(c, UndeclaredCategory)]
-    cut, shaped = _of(schema, UndeclaredBins), _of(schema, UndeclaredShape)
     if cut:
+        tell()
         tables = gate.ask(QUANTILES, Marginals([(counted.index(column),) for column in cut]))
         for column, counts in zip(cut, tables, strict=True):
             closed[column.name] = column.found(np.asarray(counts))
     if shaped:
+        tell()
         places = [(counted.index(column),) for column in shaped]
-        closed |= _shapes(schema, shaped, looked, open_gate, gate.ask(LEVELS[0], Marginals(places)))
+        first_counts = gate.ask(LEVELS[0], Marginals(places))
+        closed |= _shapes(schema, shaped, looked, open_gate, first_counts, tell)
     return schema.resolved(closed)
 
 
@@ -221,6 +238,7 @@ def _shapes(
     looked: Look,
     open_gate: Callable[[Any], Gate],
     counts: Sequence[Any],
+    tell: Callable[[], None],
 ) -> dict[str, Modelled]:
     """The columns whose shape is found, from the released counts of their first level on.
 
@@ -232,6 +250,7 @@ def _shapes(
     history: list[list[Measured]] = [[] for _ in shaped]
     for at, level in enumerate(LEVELS):
         if at:
+            tell()
             edges = [finer(c.scale, past) for c, past in zip(shaped, history, strict=True)]
             cells = {c.name: c.level(own) for c, own in zip(shaped, edges, strict=True)}
             gate = open_gate(looked.bind(cells))

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from understudy.markup import Html, notebook, progress_bars
-from understudy.progress import COUNTING, Progress, Watch, silent
+from understudy.progress import Progress, Watch, silent
 from understudy.wording import bound, duration, nothing, number, percent, points, small
 
 if TYPE_CHECKING:
@@ -127,16 +127,15 @@ class InCell:
         self._display = display
         self._handle: Any = None
         self._stages: dict[str, Progress] = {}
-        self._counted: int | None = None
+        self._part = ""
         self._last = 0.0
 
     def __call__(self, progress: Progress) -> None:
         """Show how far it is."""
         done, total = progress.done, progress.total
-        counting = progress.stage == COUNTING
-        self._counted = done if counting and done < total else None
-        new = not counting and progress.stage not in self._stages
-        if not counting:
+        self._part = progress.part if done != total else ""
+        new = not progress.part and progress.stage not in self._stages
+        if not progress.part:
             self._stages[progress.stage] = progress
         now = time.monotonic()
         if not (new or done >= total or now - self._last > _SOON):
@@ -148,4 +147,4 @@ class InCell:
             self._handle.update(self._shown())
 
     def _shown(self) -> Html:
-        return progress_bars(self._stages.values(), self._counted)
+        return progress_bars(self._stages.values(), self._part)

@@ -132,15 +132,15 @@ class Reserved:
 
     def _closed(self, looked: private_facts.Look, progress: Watch) -> Reserved:
         """The same with every domain found, and the zCDP filter filled by a plan for these."""
-        progress(Progress("finding domains", 0, 1))
         declared = self.prepared.declared
         assert declared is not None
-        prepared = self.prepared.refined(private_facts.found(declared, looked, self._gate))
+        prepared = self.prepared.refined(
+            private_facts.found(declared, looked, self._gate, progress)
+        )
         assert prepared.inner is not None
         found = {"schema": prepared.schema.digest()}
         reservation = self.reservation.refine(private_facts.REST, prepared.inner, found)
         bound = _watched(self.source.bind(prepared.schema), progress)
-        progress(Progress("finding domains", 1, 1))
         prepared = replace(prepared, plan=reservation.plan, inner=None)
         return replace(self, prepared=prepared, reservation=reservation, bound=bound, looked=None)
 

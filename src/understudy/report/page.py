@@ -30,6 +30,7 @@ from understudy.privacy import accounting
 from understudy.privacy.budget import decimal
 from understudy.privacy.chain import Entry
 from understudy.privacy.cost import Charge, Event, Plan, event_from_json
+from understudy.progress import Progress, Watch, silent
 from understudy.releases import Release
 from understudy.releases.agreement import contradiction
 from understudy.releases.bundle import Bundle
@@ -128,16 +129,23 @@ def render(
 
 
 def save(
-    release: Release, folder: str | Path, *, about: About | None = None, name: str | None = None
+    release: Release,
+    folder: str | Path,
+    *,
+    about: About | None = None,
+    name: str | None = None,
+    progress: Watch = silent,
 ) -> Path:
     """Save a release with its report, under the title and owner of `about`.
 
-    name  what its readers will call the folder; by default as it is called here
+    name      what its readers will call the folder; by default as it is called here
+    progress  is told how far it is
 
     The rows are paid for and the page can be made again: where it cannot be made, the release is
     saved without one.
     """
     folder = Path(folder)
+    progress(Progress("reporting", 0, 1))
     try:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         page = render(release, name=name or folder.resolve().name, created=now, about=about)
@@ -146,6 +154,7 @@ def save(
             page = None
     except Exception:  # noqa: BLE001 - whatever it is, `understudy report` will say it
         page = None
+    progress(Progress("saving", 0, 1))
     return release.save(folder, report=page)
 
 

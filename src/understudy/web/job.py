@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any
 
 from understudy.errors import UnderstudyError
-from understudy.progress import COUNTING, Progress
+from understudy.progress import Progress
 from understudy.source.addresses import VARIABLE as DATABASES
 from understudy.web.jobs import Jobs
 from understudy.web.workspace import Workspace, read_json, without_paths, write_json
@@ -42,12 +42,14 @@ class _Teller:
 
     def __call__(self, progress: Progress) -> None:
         """Keep how far it is."""
-        if progress.stage == COUNTING:
-            return
-        new = progress.stage != self._facts.get("stage") or progress.seconds > 0
+        new = not progress.part and progress.stage != self._facts.get("stage")
         if progress.seconds:
             self._facts["about"] = progress.seconds
-        self._facts.update(stage=progress.stage, done=progress.done, total=progress.total)
+        if progress.part:
+            self._facts["part"] = progress.part
+        else:
+            words = {"doing": progress.words, "step": progress.step, "part": ""}
+            self._facts.update(stage=progress.stage, **words)
         if new or time.monotonic() - self._last > _EVERY:
             self.write()
 
@@ -71,7 +73,8 @@ class _Teller:
     def write(self) -> None:
         """Put it on disk."""
         self._last = time.monotonic()
-        write_json(self._file, {**self._facts, "at": time.time()})
+        now = {"at": time.time(), "computed": time.process_time()}
+        write_json(self._file, {**self._facts, **now})
 
 
 def main(arguments: list[str]) -> int:
@@ -206,9 +209,8 @@ def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -
     source = FamilySource(*tables) if isinstance(schema, FamilySchema) else tables[0]
     with reserve(prepared, source, progress=teller) as reserved:
         release = reserved.run(teller)
-    teller(Progress("saving", 0, 1))
-    about = About(facts["name"], facts.get("owner") or None)
-    save(release, out, about=about, name=f"{folder.name}.release")  # as it is downloaded
+    about, named = About(facts["name"], facts.get("owner") or None), f"{folder.name}.release"
+    save(release, out, about=about, name=named, progress=teller)  # the name that it downloads under
 
 
 def _audit(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> None:

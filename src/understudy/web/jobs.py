@@ -17,13 +17,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from understudy.errors import InputError
-from understudy.progress import STAGES
 from understudy.web.workspace import Workspace, now, read_json, unused, write_json
+from understudy.wording import number
 
 ACTIVE = ("starting", "waiting", "running", "cancelling")
 """States in which a process is at work."""
@@ -42,6 +42,8 @@ class Spent:
     planned: int = 0
     state: str = "none"
     composition: str = ""
+    left: str = ""
+    """Of the table's budget, if the job ended now."""
 
     @property
     def charged(self) -> bool:
@@ -53,13 +55,22 @@ class Spent:
         """For people."""
         if not self.charged:
             return "Nothing was charged."
-        if self.state == "open" and not self.drawn:
-            return f"ε = {self.epsilon} is set aside; nothing was drawn yet."
-        draws = "1 draw was" if self.drawn == 1 else f"{self.drawn} draws were"
-        summary = f"{draws} made, of {self.planned} planned"
+        if not self.drawn:
+            return f"ε = {self.epsilon} is reserved; nothing was drawn yet."
+        were, stay = ("was", "stays") if self.drawn == 1 else ("were", "stay")
+        made = f"{self.drawn} of {self.planned} planned draws {were} made"
         if self.state == "aborted" and self.composition == "zcdp":
-            return f"{draws} made and stay spent; the rest of ε = {self.epsilon} is returned."
-        return f"ε = {self.epsilon} is charged: {summary}."
+            return f"{made} and {stay} spent; {self.left}."
+        return f"ε = {self.epsilon} is charged: {made}; {self.left}."
+
+    @property
+    def if_cancelled(self) -> str:
+        """What it would cost to stop now."""
+        if not self.drawn:
+            return "If you cancel now, nothing is charged."
+        what = "they stay" if self.composition == "zcdp" else f"the whole ε = {self.epsilon} stays"
+        draws = f"{self.drawn} of {self.planned} planned draws so far"
+        return f"{draws}. If you cancel now, {what} spent: {self.left}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +99,9 @@ class Job:
         return self.facts["name"]
 
     @property
-    def stage(self) -> str:
-        """What it does just now, in words."""
-        stage = str(self.progress.get("stage", ""))
-        return STAGES.get(stage, stage)
-
-    @property
     def step(self) -> str:
-        """Which round of how many; may be nothing."""
-        done, total = self.progress.get("done", 0), self.progress.get("total", 1)
-        if total <= 1:
-            return ""
-        what = "run" if self.kind == "audit" else "round"
-        return f"{what} {min(done + 1, total)} of {total}"
+        """Which step of how many, and what is done within it; may be nothing."""
+        return ", ".join(filter(None, (self.progress.get("step"), self.progress.get("part"))))
 
     @property
     def seconds(self) -> float:
@@ -111,9 +112,9 @@ class Job:
 
     @property
     def share(self) -> float | None:
-        """About how much of the expected time has passed; None where nothing is expected."""
-        about = self.progress.get("about")
-        return min(0.98, self.seconds / about) if about else None
+        """About how much of the expected computing is done; None where nothing is expected."""
+        about, computed = self.progress.get("about"), self.progress.get("computed", 0.0)
+        return min(0.98, computed / about) if about else None
 
 
 class Jobs:
@@ -244,6 +245,9 @@ class Jobs:
         release = books.releases.get(job.facts["reservation"])
         if release is None:
             return Spent()
+        ended = replace(release, outcome=release.outcome or "aborted")
+        after = replace(books, releases={**books.releases, release.id: ended}).spent()
+        left = f"ε = {number(after.remaining_epsilon)} of this table's "
         return Spent(
             release.id,
             release.budget.to_json()["epsilon"],
@@ -251,6 +255,7 @@ class Jobs:
             release.planned,
             release.outcome or "open",
             books.facts.composition,
+            f"{left}{number(books.facts.budget.epsilon)} is left",
         )
 
     def owners(self) -> dict[str, Job]:

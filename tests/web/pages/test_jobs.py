@@ -1,12 +1,16 @@
 """The page of a job: what is done, what is ahead, and how long it takes."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from understudy.web.jobs import STAGES, Job
+from understudy.progress import FITTING, STAGES, Progress
+from understudy.web.job import _Teller
+from understudy.web.jobs import Job, Spent
 from understudy.web.pages.jobs import _now, _stages
+from understudy.web.workspace import read_json
 
 
 def job(state="running", kind="release", **progress):
@@ -15,7 +19,12 @@ def job(state="running", kind="release", **progress):
 
 @pytest.mark.parametrize(
     ("state", "stage", "done"),
-    [("running", "checking", 0), ("running", "sampling", 4), ("finished", "saving", len(STAGES))],
+    [
+        ("running", "checking", 0),
+        ("running", "sampling", 4),
+        ("running", "training", 3),
+        ("finished", "saving", len(STAGES)),
+    ],
 )
 def test_stages_are_done_now_or_ahead(state, stage, done):
     marks = [mark for _, _, mark in _stages(job(state, stage=stage))]
@@ -28,14 +37,44 @@ def test_an_audit_has_no_stages():
 
 
 def test_the_clock_is_held_against_what_was_expected():
-    began = time.time() - 20
-    early, late = (_now(job(stage="playing", began=began, about=about)) for about in (60, 5))
-    assert early["clock"] == "20 s of about 60 s"
-    assert late["clock"] == "20 s, more than expected"
+    known = {"stage": "playing", "began": time.time() - 80, "computed": 20.0}
+    early, late = (_now(job(**known, about=about), Spent()) for about in (60, 5))
+    assert early["clock"] == "1 min 20 s so far; computed 20 s of about 60 s"
+    assert late["clock"] == "1 min 20 s so far; computed 20 s instead of the expected 5 s"
     assert 0.3 < early["share"] < 0.4
     assert late["share"] == 0.98
 
 
+def test_what_is_done_within_a_stage_is_said(tmp_path):
+    tell = _Teller(tmp_path)
+    for progress, told in (
+        (Progress("playing", 2, 5), "round 3 of 5"),
+        (Progress(FITTING, 7, 0), "round 3 of 5, pass 7 of the fit"),
+        (Progress("playing", 5, 5), "all 5 rounds done"),
+        (Progress("sampling", 0, 1), ""),
+    ):
+        tell(progress)
+        tell.write()
+        now = read_json(tmp_path / "state.json")
+        assert job(**now).step == told
+        assert now["stage"] in STAGES
+
+
+def test_cancelling_says_what_it_costs_now():
+    none = Spent("a", "1", 0, 29, "open", "zcdp", "ε = 2 of this table's 2 is left")
+    some = replace(none, drawn=8, left="ε = 1.4 of this table's 2 is left")
+    assert none.if_cancelled == "If you cancel now, nothing is charged."
+    said = "8 of 29 planned draws so far. If you cancel now,"
+    assert some.if_cancelled == f"{said} they stay spent: ε = 1.4 of this table's 2 is left."
+    assert replace(some, composition="basic").if_cancelled.startswith(
+        f"{said} the whole ε = 1 stays"
+    )
+    ended = replace(some, state="aborted")
+    assert ended.words == (
+        "8 of 29 planned draws were made and stay spent; ε = 1.4 of this table's 2 is left."
+    )
+
+
 def test_an_ended_job_has_taken_what_it_took():
-    ended = _now(job("finished", stage="saving", began=100.0, at=130.0, about=5))
+    ended = _now(job("finished", stage="saving", began=100.0, at=130.0, about=5), Spent())
     assert (ended["clock"], ended["active"]) == ("30 s", False)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 
 from understudy.models import Measured, Weighted
 from understudy.models.fitting import Effort, Fitted, fit, independent
 from understudy.players.base import Answers, DataPlayer, Kind, Problem
+from understudy.progress import FITTING, Progress
 
 State = tuple[tuple[Measured, ...], int]
 
@@ -77,4 +79,9 @@ class Particles(DataPlayer[State]):
     ) -> Fitted:
         rng = np.random.default_rng(key)
         known = problem.cliques, problem.project, self.ordered, self.absent
-        return fit(problem.shape, measured, problem.rows, effort, rng, *known)
+        passes = count(1)
+
+        def tell() -> None:
+            problem.watch(Progress(FITTING, next(passes), 0))
+
+        return fit(problem.shape, measured, problem.rows, effort, rng, *known, tell=tell)

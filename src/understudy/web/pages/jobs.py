@@ -5,7 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
-from understudy.web.jobs import STAGES, Job
+from understudy.progress import STAGES
+from understudy.web.jobs import Job, Spent
 from understudy.web.site import Here
 from understudy.wording import duration
 
@@ -33,8 +34,9 @@ async def list_jobs(request: Request, site: Here) -> Response:
 async def show_job(request: Request, site: Here, identity: str) -> Response:
     """One job."""
     job = site.jobs.look(identity)
-    known = {"states": _STATES, "stages": _stages(job), "now": _now(job)}
-    account = {"spent": site.jobs.spent(job), "resumable": site.jobs.resumable(job)}
+    spent = site.jobs.spent(job)
+    known = {"states": _STATES, "stages": _stages(job), "now": _now(job, spent)}
+    account = {"spent": spent, "resumable": site.jobs.resumable(job)}
     return site.page(request, "job.html", here="jobs", job=job, **known, **account)
 
 
@@ -44,7 +46,7 @@ def _stages(job: Job) -> list[tuple[str, str, str]]:
         return []
     names = list(STAGES)
     current = job.progress.get("stage", "checking")
-    at = names.index(current) if current in names else 0
+    at = names.index(current if current in names else "playing")  # networks train while they play
     if job.state == "finished":
         at = len(names)
     return [
@@ -53,20 +55,25 @@ def _stages(job: Job) -> list[tuple[str, str, str]]:
     ]
 
 
-def _now(job: Job) -> dict[str, object]:
+def _now(job: Job, spent: Spent) -> dict[str, object]:
     """What the page asks for again and again."""
-    about = job.progress.get("about")
-    clock = f"{job.seconds:.0f} s"
+    minutes, seconds = divmod(round(job.seconds), 60)
+    clock = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+    about, computed = job.progress.get("about"), job.progress.get("computed", 0.0)
     if about and job.active:
-        late = job.seconds > about
-        clock += ", more than expected" if late else f" of about {duration(about)}"
+        clock += f" so far; computed {duration(computed)} "
+        late = computed > about
+        clock += (
+            f"instead of the expected {duration(about)}" if late else f"of about {duration(about)}"
+        )
     return {
         "state": job.state,
         "words": _STATES[job.state],
         "active": job.active,
         "stage": job.progress.get("stage", ""),
-        "doing": job.stage,
+        "doing": job.progress.get("doing", ""),
         "step": job.step,
+        "cost": spent.if_cancelled if job.kind == "release" else "Nothing is charged for an audit.",
         "clock": clock,
         "share": job.share,
     }
@@ -74,8 +81,9 @@ def _now(job: Job) -> dict[str, object]:
 
 @router.get("/jobs/{identity}/state", response_class=JSONResponse)
 async def job_state(site: Here, identity: str) -> Response:
-    """The same for a program, without reading the ledger."""
-    return JSONResponse(_now(site.jobs.look(identity)))
+    """The same for a program."""
+    job = site.jobs.look(identity)
+    return JSONResponse(_now(job, site.jobs.spent(job)))
 
 
 @router.post("/jobs/{identity}/cancel")

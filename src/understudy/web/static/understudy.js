@@ -98,8 +98,10 @@ if (job) {
       const told = await answer.json();
       find("#away").hidden = true;
       if (told.state !== state) { location.reload(); return; }
-      find("#clock").textContent = told.clock;
-      find("#step").textContent = told.step;
+      for (const name of ["clock", "step", "cost"]) {
+        const shown = find("#" + name);
+        if (shown && shown.textContent !== told[name]) shown.textContent = told[name];
+      }
       const bar = find("#share");
       if (bar && told.share !== null) bar.setAttribute("width", String(100 * told.share));
       const stages = [...job.querySelectorAll("[data-stage]")];
