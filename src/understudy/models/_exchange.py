@@ -131,23 +131,19 @@ def _replace(
     slopes: Any,
     scratch: Any,
     own: int,
-    back: int,
     really: int,
 ) -> float:
-    """What the objective changes by when child u is exchanged; the other way if `back`.
-
-    From row `own` of `scratch` on stands what it adds.
-    """
+    """What the objective changes by when child u is exchanged; `scratch[own:]` is what it adds."""
     f = people[u, people.shape[1] - 1]
     many = strides.shape[1]
     start = homes[f, homes.shape[1] - 2]
     size = homes[f, homes.shape[1] - 1]
     end = start + size
     weight = _weight(size, ordered)
-    a = own + (_NEW_A if back else _A)
-    new_a = own + (_A if back else _NEW_A)
-    b = own + (_NEW_B if back else _B)
-    new_b = own + (_B if back else _NEW_B)
+    a = own + _A
+    new_a = own + _NEW_A
+    b = own + _B
+    new_b = own + _NEW_B
     _home(homes, f, strides, scratch[_HOME])
     for c in range(many):
         scratch[_OTHER, c] = 0
@@ -178,6 +174,16 @@ def _offsets(people: Any, homes: Any, u: int, strides: Any, scratch: Any, row: i
     """What child u adds as A, in this row, and as B, two rows on."""
     _as_a(people, homes, u, strides, scratch[row])
     _as_b(people, homes, u, strides, scratch[row + 2])
+
+
+@kernel
+def _back(scratch: Any) -> None:
+    """Exchange what either child adds before and after the exchange."""
+    for c in range(scratch.shape[1]):
+        for row in (_U + _A, _U + _B, _V + _A, _V + _B):
+            before = scratch[row, c]
+            scratch[row, c] = scratch[row + 1, c]
+            scratch[row + 1, c] = before
 
 
 @kernel
@@ -222,16 +228,17 @@ def exchange(
             continue
         _offsets(people, homes, u, strides, scratch, _U + _NEW_A)
         _offsets(people, homes, v, strides, scratch, _V + _NEW_A)
-        total = _replace(people, homes, u, strides, alone, ordered, slopes, scratch, _U, 0, 0)
-        total += _replace(people, homes, v, strides, alone, ordered, slopes, scratch, _V, 0, 0)
+        total = _replace(people, homes, u, strides, alone, ordered, slopes, scratch, _U, 0)
+        total += _replace(people, homes, v, strides, alone, ordered, slopes, scratch, _V, 0)
         if total < -1e-6:
-            total = _replace(people, homes, u, strides, alone, ordered, slopes, scratch, _U, 0, 1)
-            total += _replace(people, homes, v, strides, alone, ordered, slopes, scratch, _V, 0, 1)
+            total = _replace(people, homes, u, strides, alone, ordered, slopes, scratch, _U, 1)
+            total += _replace(people, homes, v, strides, alone, ordered, slopes, scratch, _V, 1)
             if total < -1e-6:
                 accepted += 1
                 continue
-            _replace(people, homes, v, strides, alone, ordered, slopes, scratch, _V, 1, 1)
-            _replace(people, homes, u, strides, alone, ordered, slopes, scratch, _U, 1, 1)
+            _back(scratch)
+            _replace(people, homes, v, strides, alone, ordered, slopes, scratch, _V, 1)
+            _replace(people, homes, u, strides, alone, ordered, slopes, scratch, _U, 1)
         _swap(people, u, v)
     return accepted
 
