@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
+from bench.households import households
 from pyarrow import csv
 
 import understudy as us
 from tests.cli.cli_cases import SMALL, run, small_rows
 from tests.tools import servers
 from understudy.schema.family import FamilySchema
-from understudy.testing.households import households
 from understudy.units import Unit
 
 # schema

@@ -14,13 +14,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from bench import households as homes
 
 from tests.thorough import examples, slow
 from tests.web.conftest import SCHEMA, SLOW, Server, csv_bytes, put_bundle, small_table
 from understudy.cli.app import main
 from understudy.privacy import Budget
 from understudy.progress import STAGES
-from understudy.testing import households as homes
 from understudy.web.people import People, Role
 from understudy.web.workspace import Workspace
 

@@ -28,29 +28,6 @@ from understudy.columns.arrow import (
     writes_text,
 )
 
-__all__ = [
-    "DAY",
-    "FALSE_WORDS",
-    "NULL_AMONG_NUMBERS",
-    "NULL_TEXTS",
-    "PLAIN_NUMBER",
-    "TRUE_WORDS",
-    "UNITS",
-    "Read",
-    "booleans",
-    "distinct_texts",
-    "flat",
-    "floats",
-    "integers",
-    "is_text",
-    "null_texts",
-    "present",
-    "round_to_integers",
-    "shown",
-    "tick_of",
-    "ticks",
-]
-
 Read = tuple[NDArray, NDArray[np.bool_]]
 """Values, and where they are valid."""
 

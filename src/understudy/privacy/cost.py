@@ -18,22 +18,6 @@ from typing import Any, ClassVar, get_args
 from understudy.errors import PrivacyError
 from understudy.privacy.budget import round_down
 
-__all__ = [
-    "Charge",
-    "Discovery",
-    "Event",
-    "Gaussian",
-    "Laplace",
-    "Perturbation",
-    "Plan",
-    "SampledGaussian",
-    "SampledGroups",
-    "SampledSelection",
-    "Selection",
-    "Zcdp",
-    "event_from_json",
-]
-
 
 def _plain(value: Any) -> Any:
     """NumPy's floats as Python's: another kind might say one thing here and another elsewhere."""

@@ -28,8 +28,6 @@ from understudy.privacy.cost import Charge, Discovery, Event, Plan, Zcdp, event_
 from understudy.privacy.relation import Relation
 from understudy.units import Unit, group
 
-__all__ = ["Account", "Books", "Charged", "Composition", "Dataset", "Made", "planned", "refined"]
-
 Composition = Literal["basic", "zcdp"]
 
 _ENDLESS = 1 << 40

@@ -32,8 +32,6 @@ from understudy.privacy.relation import Relation
 from understudy.privacy.stores import Lost, Place, Server, SqliteStore, open_store, place
 from understudy.units import Unit, group
 
-__all__ = ["Ledger", "Said", "own_ledger"]
-
 Said = tuple[str, Mapping[str, Any]]
 """The kind and the body of an entry to append."""
 
