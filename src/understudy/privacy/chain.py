@@ -20,6 +20,7 @@ from understudy.errors import ChainBroken
 __all__ = [
     "GENESIS",
     "Entry",
+    "as_json",
     "canonical",
     "check_chain",
     "digest_of",
@@ -93,6 +94,11 @@ def entry_of(row: Sequence[Any]) -> Entry:
     if type(seq) is not int or not texts or not isinstance(said, dict):
         raise ChainBroken(f"ledger entry {seq!r:.40} cannot be read")
     return Entry(seq, kind, said, *links)
+
+
+def as_json(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """Entries for a bundle."""
+    return [entry.to_json() for entry in entries]
 
 
 def check_chain(entries: Sequence[Entry], *, whole: bool = True) -> None:
