@@ -337,8 +337,3 @@ def _next_step(
         shell.say(("\nDoes one person have several rows?", "bold"), " In the table:")
         words.bullets(map(str, rows_per_unit(schema, source)))
     words.next_commands(review or reviewing.resume(path))
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:4])
-    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"

@@ -85,6 +85,11 @@ def entry_of(row: Sequence[Any]) -> Entry:
     return Entry(seq, kind, said, *links)
 
 
+def as_json(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """Entries for a bundle."""
+    return [entry.to_json() for entry in entries]
+
+
 def check_chain(entries: Sequence[Entry], *, whole: bool = True) -> None:
     """Raise `ChainBroken`, naming the entry, unless every link holds.
 

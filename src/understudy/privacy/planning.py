@@ -95,6 +95,19 @@ def tables(rho: Fraction, relation: Relation, number: int = 1) -> Gaussian:
     return gaussian(rho, changes=relation.marginal_l2_squared(number))
 
 
+def levels(
+    rho: Fraction, relation: Relation, wanted: Mapping[str, tuple[int, int]]
+) -> dict[str, Gaussian]:
+    """`tables` for several charges that cost at most ρ together: (how many, precision of each)."""
+    part = split(rho, {name: Fraction(number * each) for name, (number, each) in wanted.items()})
+    return {name: tables(part[name], relation, number) for name, (number, _) in wanted.items()}
+
+
+def errors(rho: Fraction, relation: Relation, number: int) -> Gaussian:
+    """The least noise on the L1 errors of so many tables that costs at most ρ."""
+    return gaussian(rho, step=relation.marginal_l1(), changes=number)
+
+
 def selection(rho: Fraction, *, sensitivity: int = 1, k: int = 1) -> Selection:
     """The least noise that costs at most ρ: scale = Δ·√(k/(2ρ))."""
     start = sensitivity * math.sqrt(k / (2 * float(rho)))

@@ -27,7 +27,7 @@ from understudy.columns import (
     UndeclaredShape,
 )
 from understudy.columns.arrow import array_of, pc, same_stored, type_name, valid_of
-from understudy.columns.base import are_texts, is_whole, near, some
+from understudy.columns.base import are_texts, decoded, encoded, is_whole, near, some
 from understudy.columns.binned import Binned
 from understudy.columns.reading import distinct_texts, flat, null_texts, shown
 from understudy.constraints.deriving import Derived, Domain, derived_columns, targets
@@ -332,15 +332,7 @@ class Schema(Domain):
         Never fails on a value and never tells about one (see `Modelled`); a header that lacks a
         column, or has it twice, is a SchemaError, since headers are public.
         """
-        names = batch.schema.names
-        for column in self.modelled:
-            if (count := names.count(column.name)) != 1:
-                raise SchemaError(
-                    f"column {column.name!r} of the schema is in the table {count} times"
-                    f"{near(column.name, names) if count == 0 else ''}; "
-                    "each column must be there once: correct the schema or the table's header"
-                )
-        return [c.encode(batch.column(c.name), self.null_values) for c in self.modelled]
+        return encoded(self.modelled, batch, self.null_values)
 
     def units(self, batch: pa.RecordBatch | pa.Table) -> pa.Array:
         """The unit of every row as text without blanks around, null where it has none.
@@ -397,9 +389,7 @@ class Schema(Domain):
         for places in self._places:
             y, x = places.latitude.name, places.longitude.name
             arrays[y], arrays[x] = places.decode(by_name.pop(y), by_name.pop(x), rng)
-        for column in self.modelled:
-            if column.name in by_name:
-                arrays[column.name] = column.decode(by_name[column.name], rng)
+        arrays |= decoded(self.modelled, by_name, rng)
         if self.rules:
             arrays |= self._rules.mended(arrays, by_name, rng)
         for name, derived in self.derived.items():

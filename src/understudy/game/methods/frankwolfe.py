@@ -29,7 +29,7 @@ from fractions import Fraction
 from typing import Annotated, ClassVar
 
 from understudy import wording
-from understudy.game.methods.base import Design, Forecast, Method, Theorem, planned
+from understudy.game.methods.base import Design, Forecast, Method, Theorem
 from understudy.game.methods.settings import POSITIVE, least
 from understudy.players.data.universe import SoftmaxResponse
 from understudy.players.query.picking import CellPicker, NoisyVertex
@@ -93,7 +93,7 @@ class FrankWolfeMethod(Method):
 
     def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> Theorem:
         """The bound above, in numbers, and what it says of the population."""
-        rounds, event = plan[NoisyVertex.SELECT].times, planned(plan, NoisyVertex.SELECT, Selection)
+        rounds, event = plan[NoisyVertex.SELECT].times, plan.event(NoisyVertex.SELECT, Selection)
         cells = design.queries
         log_universe = math.log(max(design.universe, 2))
         gamma, kept = self._gamma(design, rounds), rounds - rounds // 2

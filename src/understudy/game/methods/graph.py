@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast, Method, planned
+from understudy.game.methods.base import Design, Forecast, Method
 from understudy.players.data.matching import Matching
 from understudy.players.query.graph import DegreesAndBlocks
 from understudy.privacy import planning
@@ -92,4 +92,4 @@ class GraphMethod(Method):
     @staticmethod
     def _noise(plan: Plan) -> dict[str, float]:
         own = (charge for charge in plan if charge.purpose in DegreesAndBlocks.PURPOSES)
-        return {each.purpose: planned(plan, each.purpose, Gaussian).sigma for each in own}
+        return {each.purpose: plan.event(each.purpose, Gaussian).sigma for each in own}

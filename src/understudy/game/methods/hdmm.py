@@ -23,7 +23,7 @@ from fractions import Fraction
 from typing import Annotated
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast, Method, planned
+from understudy.game.methods.base import Design, Forecast, Method
 from understudy.game.methods.settings import least
 from understudy.models.residual import Strategy, cell_variance, optimise
 from understudy.players.base import Clique
@@ -76,7 +76,7 @@ class HDMMMethod(Method):
 
     def _levels(self, design: Design, plan: Plan) -> tuple[FixedMarginals, ...]:
         return tuple(
-            FixedMarginals(cliques, planned(plan, _purpose(at), Gaussian).sigma, _purpose(at))
+            FixedMarginals(cliques, plan.event(_purpose(at), Gaussian).sigma, _purpose(at))
             for at, cliques in enumerate(self._strategy(design).levels)
         )
 
