@@ -179,12 +179,12 @@ def test_answers_are_shown_and_taken_back_one_after_another(custodian):
     at = "/tables/visits/schema"
     page.post(f"{at}/text", text=DRAFT)
     table = page.site.workspace.table("visits")
-    shown = page.post(f"{at}/unit", column="ward", max_rows="3")
-    assert "One ward is protected." in shown.text
+    shown = page.post(f"{at}/unit", column="patient_id", other="ward", max_rows="3")
+    assert "One ward (at most 3 of its rows count) is protected." in shown.text
     shown = page.post(f"{at}/decisions", key="identifiers", choice="public")
     assert "leave out patient_id? Yes: leave it out" in shown.text
     shown = page.post(f"{at}/undo")
-    assert "One ward is protected." in shown.text
+    assert "One ward (at most 3" in shown.text
     assert "patient_id? Yes" not in shown.text
     page.post(f"{at}/undo")
     assert table.schema.read_text() == DRAFT
@@ -385,7 +385,11 @@ def test_a_schema_with_a_unit_comes_as_text(custodian, make):
     page.post("/tables/visits/schema/text", text=schema.dumps())
     shown = page.client.get("/tables/visits/schema").text
     assert "one patient_id, with at most 2 rows" in shown
-    page.post("/tables/visits/schema/unit", column="patient_id", max_rows="5")
+    assert (
+        'name="equal" value="yes" checked' in page.client.get("/tables/visits/schema").text
+    ) == (make is not Unit)
+    equal = "" if make is Unit else "yes"
+    page.post("/tables/visits/schema/unit", column="patient_id", max_rows="5", equal=equal)
     kept = Schema.load(page.site.workspace.table("visits").schema).unit
     assert kept == make("patient_id", 5, salt="2026")
 
