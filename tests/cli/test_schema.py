@@ -140,6 +140,12 @@ def test_who_is_protected(tmp_path: Path):
     assert answered.code == 0, answered.err
     assert "one patient_id (at most 2" in answered.out
     assert us.Schema.load(schema).unit == Unit("patient_id", 2)
+    assert run("schema", "confirm", schema, "--equal").code == 2
+    together = run(
+        "schema", "confirm", schema, "--unit", "patient_id", "--max-rows", "2", "--equal"
+    )
+    assert "together as one" in together.out
+    assert us.Schema.load(schema).unit == Unit.sharing("patient_id", 2)
 
 
 def test_two_files_are_drafted_reviewed_confirmed_and_checked(tmp_path: Path):

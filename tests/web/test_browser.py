@@ -177,7 +177,7 @@ def test_the_whole_way_by_keyboard_on_a_phone(phone, tmp_path, capsys):
         page.wait_for_url("**/tables/people")
 
         keys.to(page.get_by_label("Total ε")).type("3").press()
-        page.get_by_text("left of 3").wait_for()
+        page.get_by_text("left of ε = 3").wait_for()
         picture(page, "06-table")
         keys.to(page.get_by_role("link", name="Plan a release")).press()
         page.wait_for_url("**/plan")
@@ -379,7 +379,7 @@ def test_two_tables_on_a_phone(phone, tmp_path, whole):
         page.goto(f"{server.base}/tables/households")
         page.fill("#epsilon", "3")
         page.get_by_role("button", name="Declare this budget").click()
-        page.get_by_text("left of 3").wait_for()
+        page.get_by_text("left of ε = 3").wait_for()
         if not whole:
             return
         page.goto(f"{server.base}/tables/households/plan")

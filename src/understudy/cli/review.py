@@ -187,8 +187,9 @@ def _commands(path: Path, decision: Decision) -> list[str]:
         if choice != "replace":
             made.append(command("schema", "review", path, f"--{choice}", decision.key))
         elif decision.topic == "unit":
-            units = [[name, "--max-rows", 5] for name in decision.columns[:1]]
-            made += [command("schema", "confirm", path, "--unit", *u) for u in [*units, ["row"]]]
+            several = [[name, "--max-rows", 5] for name in decision.columns[:1]]
+            units = [*several, *([*each, "--equal"] for each in several), ["row"]]
+            made += [command("schema", "confirm", path, "--unit", *unit) for unit in units]
     return made
 
 

@@ -140,6 +140,14 @@ def confirm(
         int | None,
         option("--max-rows K", "With --unit COLUMN: how many rows of one of its values count."),
     ] = None,
+    equal: Annotated[
+        bool,
+        flag(
+            "--equal",
+            "With --max-rows: they count together as one, with the noise of one row. Every list and "
+            "every bound must then be declared.",
+        ),
+    ] = False,
 ) -> None:
     """State that the facts of a draft are public, and who is protected.
 
@@ -161,14 +169,15 @@ def confirm(
     open_facts = loaded.marked
     if everything and column:
         raise InputError("give --all or --column, not both")
-    if not everything and not column and unit is None and max_rows is None:
+    if not everything and not column and unit is None and max_rows is None and not equal:
         waiting = words.some([f"{n} ({', '.join(f)})" for n, f in open_facts.items()]) or "nothing"
         raise InputError(
             f"say which facts are public: --column NAME for single columns, or --all; "
             f"--unit says who is protected. "
             f"Waiting in {schema}: {waiting}"
         )
-    wanted = clear(loaded, None if everything else column or (), unit=unit, max_rows=max_rows)
+    chosen = None if everything else column or ()
+    wanted = clear(loaded, chosen, unit=unit, max_rows=max_rows, equal=equal)
     wanted.save(schema)
     done = {n: f for n, f in open_facts.items() if everything or n in (column or ())}
     if unit is not None:

@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from understudy.schema import Column
 
 
-SQUARES = (
-    ": what adds up is about the square of ε, so two releases of ε = 1 cost about 1.4 together"
-)
-"""Why more releases fit than their ε would say."""
+SQUARES = " (by zCDP a release of twice the ε takes about four times as much)"
+"""What a share of a budget is of, where ε does not just add up."""
 
 
 def as_json(value: Any) -> None:

@@ -153,17 +153,20 @@ def confirm(
     *,
     unit: str | None = None,
     max_rows: int | None = None,
+    equal: bool = False,
 ) -> Schema:
     """The schema with the marks of these columns cleared, or of all.
 
     Whoever calls it states that the marked facts are public, or were replaced by public ones. `unit`
-    says who is protected: the column that tells people apart, of whose rows `max_rows` count, or
-    "row". A question that a draft left open (`unit = "?"`) is answered by that alone.
+    says who is protected: the column that tells people apart, of whose rows `max_rows` count, with
+    `equal` together as one, or "row". A question that a draft left open (`unit = "?"`) is answered by
+    that alone.
     """
-    if isinstance(schema, FamilySchema) and unit is None and max_rows is None:
+    said = unit is not None or max_rows is not None or equal
+    if isinstance(schema, FamilySchema) and not said:
         return _confirmed(schema, columns)
-    if unit is not None or max_rows is not None:
-        schema = schema.protecting(_chosen_unit(schema, unit, max_rows))
+    if said:
+        schema = schema.protecting(_chosen_unit(schema, unit, max_rows, equal))
     elif columns is None:
         schema = dataclasses.replace(schema, read_from_rows=())
     if columns is None:
@@ -199,18 +202,19 @@ def _confirmed(schema: FamilySchema, columns: Iterable[str] | None) -> FamilySch
     return schema.changed((tables[0], tables[1]), family, rules)
 
 
-def _chosen_unit(schema: Schema, unit: str | None, max_rows: int | None) -> Unit | None:
+def _chosen_unit(
+    schema: Schema, unit: str | None, max_rows: int | None, equal: bool
+) -> Unit | None:
     if unit is None:
-        raise SchemaError(
-            f"max_rows = {max_rows!r} says nothing without unit; name the column, too"
-        )
-    by_row = unit == ROW and max_rows is None
+        stated = "equal" if max_rows is None else f"max_rows = {max_rows!r}"
+        raise SchemaError(f"{stated} says nothing without unit; name the column, too")
+    by_row = unit == ROW and max_rows is None and not equal
     if not by_row and max_rows is None:
         raise SchemaError(
             f"unit = {unit!r} needs max_rows: how many rows of one {unit} may count, such as 5"
         )
     salt = "" if schema.unit is None else schema.unit.salt
-    return None if by_row else Unit(unit, max_rows or 0, salt)
+    return None if by_row else (Unit.sharing if equal else Unit)(unit, max_rows or 0, salt)
 
 
 @dataclass(frozen=True)

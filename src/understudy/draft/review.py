@@ -154,7 +154,8 @@ def _unit(schema: Schema, seen: Sequence[RowsPerUnit]) -> list[Decision]:
     named = [found.column for found in seen]
     named = named or [c.name for c in schema.columns if isinstance(c, Identifier)]
     named.sort(key=lambda name: not Name(name).of_a_person)
-    held = f"may tell people apart: {', '.join(named)}"
+    why = "identifiers with several rows of one value" if seen else "identifiers"
+    held = f"may tell people apart ({why}): {', '.join(named) or 'none found'}"
     if not open_:
         held = "the draft found nobody with several rows, so one row is protected"
     return [
@@ -170,9 +171,9 @@ def _unit(schema: Schema, seen: Sequence[RowsPerUnit]) -> list[Decision]:
             "one person may count. Noise grows with that number: 5 rows need 5 times the noise of one. "
             "Rows beyond it are left out, and every figure of a release is of the rows that count. "
             "With 1, figures are of persons, each by one row that is drawn: somebody who comes often "
-            "counts no more than others, so that shares of what happens to those fall. Where "
-            'persons should count equally by several of their rows, with the noise of one: "5 equal" '
-            '(weight = "equal"; every list and every bound must then be declared).',
+            "counts no more than others, so that shares of what happens to those fall. Or let several "
+            'rows of a person count together as one (weight = "equal"): the noise is that of one row, '
+            "and every list and every bound must be declared.",
             (Choice.REPLACE,) if open_ else (Choice.PUBLIC, Choice.REPLACE),
             yes="No: every row is another person",
         )
@@ -211,7 +212,7 @@ def _list(group: Sequence[Column]) -> Decision:
         reveals = f"the {count} {seen} {first.name}{_such(values)}"
     else:
         question = f"Are the similar lists of {_some(names)} public knowledge?"
-        reveals = f"the {seen} each of {len(group)} columns{_such(values)}"
+        reveals = f"the {seen} {_some(names)}{_such(values)}"
         shorter = [c for c in group if len(values_of(c)) < count <= SHORT]
         if shorter:
             lacking = [v for v in values if v not in values_of(shorter[-1])]
@@ -246,8 +247,8 @@ def _pairs(columns: Sequence[Column]) -> Decision:
 
 
 def _short(columns: Sequence[Column]) -> Decision:
-    told = f"the values that were seen in each of {len(columns)} columns, as listed"
-    return _together(columns, "short lists of values", told, _LISTS)
+    told = "; ".join(f"{column.name}{_such(values_of(column))}" for column in columns)
+    return _together(columns, "short lists of values", f"the values of {told}", _LISTS)
 
 
 def _together(columns: Sequence[Column], what: str, reveals: str, advice: str) -> Decision:

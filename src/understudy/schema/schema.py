@@ -483,15 +483,17 @@ class Schema(Domain):
         *,
         unit: str | None = None,
         max_rows: int | None = None,
+        equal: bool = False,
     ) -> Schema:
         """The same with the marks of a draft cleared, of these columns or of all.
 
         Whoever calls it states that the marked facts are public. `unit` says who is protected: a
-        column that tells people apart, of whose rows `max_rows` count, or "row".
+        column that tells people apart, of whose rows `max_rows` count, with `equal` together as one,
+        or "row".
         """
         from understudy.draft import confirm
 
-        return confirm(self, columns, unit=unit, max_rows=max_rows)
+        return confirm(self, columns, unit=unit, max_rows=max_rows, equal=equal)
 
     def require_confirmed(self) -> None:
         """Refuse a schema that is not fit for a release.

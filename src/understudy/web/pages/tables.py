@@ -438,24 +438,32 @@ async def confirm_all(table: Named) -> Response:
 
 @router.post("/tables/{identity}/schema/unit")
 async def choose_unit(
-    request: Request, table: Named, column: Typed = "", max_rows: Typed = ""
+    request: Request,
+    table: Named,
+    column: Typed = "",
+    other: Typed = "",
+    max_rows: Typed = "",
+    equal: Typed = "",
 ) -> Response:
-    """Say who is protected: one row, or everybody with at most so many rows each."""
+    """Say who is protected: one row, or everybody with at most so many rows each.
+
+    `other` is a column that the draft did not offer. With `equal` rows count together as one.
+    """
     schema = load_schema(table)
-    before, unit = schema.unit, None
+    before, unit, column = schema.unit, None, other or column
     try:
         if column:
             most = whole(max_rows, "rows of one person")
             if most is None:
                 raise InputError(f"say how many rows of one {column[:60]} may count, such as 5")
-            make = Unit.sharing if before is not None and before.equal else Unit
+            make = Unit.sharing if equal else Unit
             unit = make(column, most, "" if before is None else before.salt)
             if column not in [c.name for c in schema.columns if isinstance(c, Identifier)]:
                 schema = schema.resolved({column: Identifier(column)})
         changed = schema.protecting(unit)
     except InputError as error:
         return _not_saved(request, table, error)
-    return _kept(table, changed, f"One {column or 'row'} is protected.")
+    return _kept(table, changed, f"One {unit or 'row'} is protected.")
 
 
 _SIBLINGS = {
