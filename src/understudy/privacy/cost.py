@@ -18,6 +18,8 @@ from typing import Any, ClassVar, TypeVar, get_args
 from understudy.errors import PrivacyError
 from understudy.privacy.budget import round_down
 
+E = TypeVar("E")
+
 
 def _plain(value: Any) -> Any:
     """NumPy's floats as Python's: another kind might say one thing here and another elsewhere."""
