@@ -84,8 +84,8 @@ def estimate(
     told = [found] if isinstance(found, Estimate) else found if isinstance(found, Estimates) else []
     if any(_guessed(each.parts) for each in told):
         shell.note(
-            "Most of an interval here is what the model may have missed, because its columns were not "
-            "measured together; a release with --purpose measures them."
+            "Most of an interval here allows for what the noisy tables do not tell; a release with "
+            "--purpose measures its columns together and more accurately."
         )
 
 

@@ -247,8 +247,9 @@ def _asked(schema: Schema, decision: Decision, keep: Callable[[Schema], None]) -
     said = {**_WORDS, "public": decision.yes}
     several = len(decision.columns) > 1
     if decision.topic == "rules":
-        said["drop"] = "Say which to drop" if several else "Drop the rule"
-        said["public"] = "Say which are public knowledge" if several else decision.yes
+        said["drop"] = "Drop all of them" if several else "Drop the rule"
+        if several:
+            said["public"] = "Say which are public knowledge; the others are dropped"
     elif decision.topic == "unit":
         said["replace"] = "Say who is protected"
     elif several:
@@ -269,7 +270,7 @@ def _asked(schema: Schema, decision: Decision, keep: Callable[[Schema], None]) -
         elif answer.lower() in letters:
             choice = letters[answer.lower()]
             try:
-                return _settled(schema, _some_of(decision, choice), choice, keep)
+                return _settled(schema, decision, choice, keep)
             except UnderstudyError as error:
                 shell.complain(str(error))
         else:
@@ -279,12 +280,12 @@ def _asked(schema: Schema, decision: Decision, keep: Callable[[Schema], None]) -
 
 def _some_of(decision: Decision, choice: Choice) -> Decision:
     """The columns or rules of a group that are meant, by their numbers or names."""
-    whole = {"replace"} if decision.shared else set[str]()
-    whole |= set() if decision.topic == "rules" else {"public"}
+    whole = {"drop"} if decision.topic == "rules" else {"public"}
+    whole |= {"replace"} if decision.shared else set()
     if choice in whole or len(decision.columns) == 1:
         return decision
     for at, name in enumerate(decision.columns, 1):
-        shell.say(f"    {at}  {name}")
+        shell.paragraph(f"{at}  {name}", indent=4)
     what = "numbers" if decision.topic == "rules" else "numbers or names"
     text = _typed(f"  which: {what}, or all: ") or ""
     if text.lower() in ("a", "all"):
@@ -314,9 +315,14 @@ def _settled(
     """Whether there was an answer; each is kept at once."""
     from understudy.draft.answers import Choice, answered
 
+    whole, decision = decision, _some_of(decision, choice)
     if choice is not Choice.REPLACE:
         if decision.columns:
-            keep(answered(schema, decision, choice))
+            changed = answered(schema, decision, choice)
+            others = [each for each in whole.columns if each not in decision.columns]
+            if whole.topic == "rules" and others:
+                changed = answered(changed, whole.of(*others), Choice.DROP)
+            keep(changed)
         return bool(decision.columns)
     wanted = _WANTED[decision.topic].format(decision.columns[0])
     shell.paragraph((f"Give {wanted}. Enter leaves it as it is.", "dim"), indent=2)

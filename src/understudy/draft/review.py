@@ -193,8 +193,8 @@ def _left_out(columns: Sequence[Column]) -> list[Decision]:
             tuple(names),
             f"Is it right to leave out {_some(names)}?",
             (*held,),
-            f"that {_some(names)} {'name' if len(names) > 1 else 'names'} people or things, or "
-            f"{'are' if len(names) > 1 else 'is'} free text; none of the values",
+            f"that {_some(names)} {'name' if len(names) > 1 else 'names'} people or things"
+            f"{', or hold free text' if texts else ''}; none of the values",
             "A column whose values belong to one or few rows each cannot be released. Give a column "
             "that should be modelled another type in the schema.",
             (Choice.PUBLIC,),
@@ -247,8 +247,8 @@ def _pairs(columns: Sequence[Column]) -> Decision:
 
 
 def _short(columns: Sequence[Column]) -> Decision:
-    told = "; ".join(f"{column.name}{_such(values_of(column))}" for column in columns)
-    return _together(columns, "short lists of values", f"the values of {told}", _LISTS)
+    told = f"the values that were seen in {', '.join(column.name for column in columns)}"
+    return _together(columns, "short lists of values", told, _LISTS)
 
 
 def _together(columns: Sequence[Column], what: str, reveals: str, advice: str) -> Decision:
