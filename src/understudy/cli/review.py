@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from understudy.cli import options, shell, words
 from understudy.cli.commands import command
 from understudy.cli.options import argument, flag, option
-from understudy.columns.base import near
+from understudy.columns.base import near, some
 from understudy.errors import InputError, SchemaError, UnderstudyError
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def review(
 
     Who is protected, columns that name people, lists and bounds, then types and empty cells: each
     question says what a release would publish. Every answer is written to the file at once, so Ctrl-C
-    loses none. KEY is the name of a decision, as --list prints it, or of a column.
+    loses none. KEY is the name of a decision, as --list prints it, of a column, or what a rule says.
 
     \b
     [bold]Example[/bold]
@@ -153,7 +154,7 @@ def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
                 text = answer[len(key) + 1 :]
             decision = decision_named(schema, key)
             before, schema = schema, answered(schema, decision, choice, text)
-            shell.say((f"{choice}: ", "bold"), words.some(decision.columns))
+            shell.say((f"{choice}: ", "bold"), some(decision.columns, 4))
             _lost(before, schema, decision)
     schema.save(path)
 
@@ -175,6 +176,8 @@ def _list(path: Path, found: Sequence[Decision]) -> None:
         said.add(decision.advice)
         for line in _commands(path, decision):
             shell.say(f"    {line}")
+        for rule in decision.columns[1:2] if decision.topic == "rules" else ():
+            shell.say(f"    or for one of them: --drop {shlex.quote(rule)}")
         if "replace" in decision.choices and decision.topic != "unit":
             name = decision.key if decision.shared else decision.columns[0]
             shell.say(f"    or by your own facts: --set '{name}=…'")
@@ -187,9 +190,8 @@ def _commands(path: Path, decision: Decision) -> list[str]:
         if choice != "replace":
             made.append(command("schema", "review", path, f"--{choice}", decision.key))
         elif decision.topic == "unit":
-            several = [[name, "--max-rows", 5] for name in decision.columns[:1]]
-            units = [*several, *([*each, "--equal"] for each in several), ["row"]]
-            made += [command("schema", "confirm", path, "--unit", *unit) for unit in units]
+            units = [[name, "--max-rows", 5] for name in decision.columns[:1]]
+            made += [command("schema", "confirm", path, "--unit", *u) for u in [*units, ["row"]]]
     return made
 
 

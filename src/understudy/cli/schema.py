@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli import options, rules, shell, words
+from understudy.cli import options, shell, words
 from understudy.cli import review as reviewing
 from understudy.cli.options import argument, flag, option, read_as
+from understudy.columns.base import some
 from understudy.errors import InputError
 from understudy.units import OPEN
 
@@ -170,7 +171,7 @@ def confirm(
     if everything and column:
         raise InputError("give --all or --column, not both")
     if not everything and not column and unit is None and max_rows is None and not equal:
-        waiting = words.some([f"{n} ({', '.join(f)})" for n, f in open_facts.items()]) or "nothing"
+        waiting = some([f"{n} ({', '.join(f)})" for n, f in open_facts.items()], 4) or "nothing"
         raise InputError(
             f"say which facts are public: --column NAME for single columns, or --all; "
             f"--unit says who is protected. "
@@ -294,9 +295,6 @@ def _compare(schema: Schema, path: Path, files: Sequence[str], table: str | None
     raise typer.Exit(shell.FAILED)
 
 
-app.command("rules")(rules.rules)
-
-
 # Files
 
 
@@ -346,8 +344,3 @@ def _next_step(
         shell.say(("\nDoes one person have several rows?", "bold"), " In the table:")
         words.bullets(map(str, rows_per_unit(schema, source)))
     words.next_commands(review or reviewing.resume(path))
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:4])
-    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
