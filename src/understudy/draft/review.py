@@ -168,12 +168,10 @@ def _unit(schema: Schema, seen: Sequence[RowsPerUnit]) -> list[Decision]:
             + ("" if open_ else ": one row; and that no column names somebody with several"),
             "If one person has several rows and every row is protected by itself, the promise is "
             "weaker than it sounds: name the column that tells people apart, and how many rows of "
-            "one person may count. Noise grows with that number: 5 rows need 5 times the noise of one. "
-            "Rows beyond it are left out, and every figure of a release is of the rows that count. "
-            "With 1, figures are of persons, each by one row that is drawn: somebody who comes often "
-            "counts no more than others, so that shares of what happens to those fall. Or let several "
-            'rows of a person count together as one (weight = "equal"): the noise is that of one row, '
-            "and every list and every bound must be declared.",
+            "one person may count. 5 rows need 5 times the noise of one; further rows are left out of "
+            "every figure. With 1, one row of each person is drawn, so what happens to those with many "
+            "rows gets rarer. Or let several rows of a person count together as one (weight = "
+            '"equal"), with the noise of one row; every list and every bound must then be declared.',
             (Choice.REPLACE,) if open_ else (Choice.PUBLIC, Choice.REPLACE),
             yes="No: every row is another person",
         )
