@@ -177,7 +177,7 @@ def test_two_files_are_drafted_reviewed_confirmed_and_checked(tmp_path: Path):
     with schema.open("a") as file:
         file.write(f'\n[[rule]]\nsays = "{says}"\nread_from_rows = true\n')
     assert says in [rule.says for rule in us.Schema.load(schema).rules]
-    assert run("schema", "rules", schema, "--drop", says).code == 0
+    assert run("schema", "review", schema, "--drop", says).code == 0
     assert says not in [rule.says for rule in us.Schema.load(schema).rules]
     assert run("schema", "confirm", schema, "--all").code == 0
     us.Schema.load(schema).require_confirmed()

@@ -77,7 +77,7 @@ def open_(
 
     \b
     [bold]Example[/bold]
-      understudy ledger open clinic.ledger --dataset patients --epsilon 3
+      understudy ledger open clinic.ledger --dataset patients --epsilon 3 --unit patient_id
       understudy release patients.csv … --ledger clinic.ledger --dataset patients
     """
     from understudy.privacy.budget import Budget

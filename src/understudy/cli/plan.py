@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from understudy.releases.outline import Room
     from understudy.releases.verdict import Verdict
     from understudy.schema import Schema
+    from understudy.units import Unit
 
 _WORST_MARGINALS = 3
 _ENGINES = {
@@ -115,10 +116,14 @@ def _account(prepared: Prepared) -> tuple[Room, Dataset] | None:
     return Room.of(books, prepared.budget, prepared.plan, unit), books.facts
 
 
-def _left(account: tuple[Room, Dataset] | None) -> str:
+def _left(account: tuple[Room, Dataset] | None, unit: Unit | None) -> str:
     """What is left of a budget, in words."""
     if account is None:
-        return "not tracked; use --ledger and --dataset to add up releases"
+        own = "" if unit is None else f", with --unit {unit.column}"
+        return (
+            f"not tracked; to add up releases open a ledger (understudy ledger open{own}) and name it "
+            f"with --ledger and --dataset"
+        )
     room, dataset = account
     takes = (
         f"takes {wording.percent(room.takes)} of the lifetime budget of ε = "
@@ -179,7 +184,7 @@ def _show(
             *_purpose_words(prepared, size),
             ("time", time_in_words(prepared)),
             ("memory", f"about {wording.byte_size(forecast.memory_bytes)}"),
-            ("budget", _left(account)),
+            ("budget", _left(account, unit)),
         ]
     )
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli import options, rules, shell, words
+from understudy.cli import options, shell, words
 from understudy.cli import review as reviewing
 from understudy.cli.options import argument, flag, option, read_as
+from understudy.columns.base import some
 from understudy.errors import InputError
 from understudy.units import OPEN
 
@@ -170,7 +171,7 @@ def confirm(
     if everything and column:
         raise InputError("give --all or --column, not both")
     if not everything and not column and unit is None and max_rows is None and not equal:
-        waiting = words.some([f"{n} ({', '.join(f)})" for n, f in open_facts.items()]) or "nothing"
+        waiting = some([f"{n} ({', '.join(f)})" for n, f in open_facts.items()], 4) or "nothing"
         raise InputError(
             f"say which facts are public: --column NAME for single columns, or --all; "
             f"--unit says who is protected. "
@@ -292,9 +293,6 @@ def _compare(schema: Schema, path: Path, files: Sequence[str], table: str | None
     count = len(findings)
     shell.say(f"\n{count} {'thing does' if count == 1 else 'things do'} not fit {path}.")
     raise typer.Exit(shell.FAILED)
-
-
-app.command("rules")(rules.rules)
 
 
 # Files

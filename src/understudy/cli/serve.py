@@ -41,7 +41,7 @@ class Users:
         str,
         option(
             "--role R",
-            "Of --add-user: custodian sees everything, analyst sees releases only.",
+            "Of --add-user: custodian sees everything, analyst sees published releases only.",
             _PEOPLE,
         ),
     ] = "analyst"

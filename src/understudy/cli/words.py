@@ -83,12 +83,6 @@ def entries(count: int) -> str:
     return f"{count:,} {'entry' if count == 1 else 'entries'}, hash chain intact"
 
 
-def some(names: Sequence[str]) -> str:
-    """Names, the first of many."""
-    shown = ", ".join(names[:4])
-    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
-
-
 def bar(share: float, width: int = 30) -> Text:
     """What is left of a whole, as a share."""
     full = min(width, max(0, round(width * share)))

@@ -168,12 +168,10 @@ def _unit(schema: Schema, seen: Sequence[RowsPerUnit]) -> list[Decision]:
             + ("" if open_ else ": one row; and that no column names somebody with several"),
             "If one person has several rows and every row is protected by itself, the promise is "
             "weaker than it sounds: name the column that tells people apart, and how many rows of "
-            "one person may count. Noise grows with that number: 5 rows need 5 times the noise of one. "
-            "Rows beyond it are left out, and every figure of a release is of the rows that count. "
-            "With 1, figures are of persons, each by one row that is drawn: somebody who comes often "
-            "counts no more than others, so that shares of what happens to those fall. Or let several "
-            'rows of a person count together as one (weight = "equal"): the noise is that of one row, '
-            "and every list and every bound must be declared.",
+            "one person may count. 5 rows need 5 times the noise of one; further rows are left out of "
+            "every figure. With 1, one row of each person is drawn, so what happens to those with many "
+            "rows gets rarer. Or let several rows of a person count together as one (weight = "
+            '"equal"), with the noise of one row; every list and every bound must then be declared.',
             (Choice.REPLACE,) if open_ else (Choice.PUBLIC, Choice.REPLACE),
             yes="No: every row is another person",
         )
@@ -193,8 +191,8 @@ def _left_out(columns: Sequence[Column]) -> list[Decision]:
             tuple(names),
             f"Is it right to leave out {_some(names)}?",
             (*held,),
-            f"that {_some(names)} {'name' if len(names) > 1 else 'names'} people or things, or "
-            f"{'are' if len(names) > 1 else 'is'} free text; none of the values",
+            f"that {_some(names)} {'name' if len(names) > 1 else 'names'} people or things"
+            f"{', or hold free text' if texts else ''}; none of the values",
             "A column whose values belong to one or few rows each cannot be released. Give a column "
             "that should be modelled another type in the schema.",
             (Choice.PUBLIC,),
@@ -247,8 +245,8 @@ def _pairs(columns: Sequence[Column]) -> Decision:
 
 
 def _short(columns: Sequence[Column]) -> Decision:
-    told = "; ".join(f"{column.name}{_such(values_of(column))}" for column in columns)
-    return _together(columns, "short lists of values", f"the values of {told}", _LISTS)
+    told = f"the values that were seen in {', '.join(column.name for column in columns)}"
+    return _together(columns, "short lists of values", told, _LISTS)
 
 
 def _together(columns: Sequence[Column], what: str, reveals: str, advice: str) -> Decision:

@@ -419,8 +419,7 @@ class FamilySchema(Schema):
         if read := [repr(rule.says) for rule in self.rules if rule.read_from_rows]:
             raise UnconfirmedError(
                 f"the schema holds rules that were read from private rows: {', '.join(read[:9])}; "
-                "keep those that are public knowledge (understudy schema rules --confirm) and drop the "
-                "others (understudy schema rules --drop)"
+                "keep those that are public knowledge and drop the others (understudy schema review)"
             )
 
     def _document(self) -> toml.Document:

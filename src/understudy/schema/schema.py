@@ -519,8 +519,7 @@ class Schema(Domain):
         if read := [repr(rule.says) for rule in self.rules if rule.read_from_rows]:
             raise UnconfirmedError(
                 f"the schema holds rules that were read from private rows: {some(read)}; keep those "
-                "that are public knowledge (understudy schema rules --confirm) and drop the others "
-                "(understudy schema rules --drop)"
+                "that are public knowledge and drop the others (understudy schema review)"
             )
         if not self.modelled and not self.undeclared:
             raise SchemaError("no column is modelled; declare at least one with a domain")

@@ -211,6 +211,21 @@ def test_buttons_of_all_questions_have_one_order(custodian):
     assert all(order == ["public", "private", "drop"] for order in orders)
 
 
+def test_an_answer_may_be_about_some_of_the_columns(custodian):
+    page = custodian
+    table = visits()
+    page.upload("visits.csv", csv_bytes(table.append_column("room", table["ward"])))
+    at = "/tables/visits/schema"
+    room = DRAFT.partition('[[column]]\nname = "ward"')[2].partition("[[column]]")[0]
+    page.post(f"{at}/text", text=f'{DRAFT}\n[[column]]\nname = "room"{room}')
+    only = {"key": "values:ward", "choice": "private", "only-2": "on"}
+    assert "room: Let releases find it privately" in page.post(f"{at}/decisions", **only).text
+    columns = {c.name: c for c in Schema.load(page.site.workspace.table("visits").schema).columns}
+    assert columns["room"].values == "discover"
+    assert columns["ward"].values == ("A", "B", "C")
+    assert "values" in columns["ward"].read_from_rows
+
+
 def test_columns_say_what_becomes_of_them(custodian):
     page = custodian
     page.upload("visits.csv", csv_bytes(visits()))

@@ -402,7 +402,8 @@ async def decide(request: Request, table: Named) -> Response:
         decision, said = decision_named(schema, form.get("key", "")), list[str]()
         for about, choice, text in _answers(decision, form):
             schema = answered(schema, about, choice, text)
-            said.append(_VERDICTS.get(choice, text) or about.yes)
+            named = f"{', '.join(about.columns)}: " if about != decision else ""
+            said.append(named + (_VERDICTS.get(choice, text) or about.yes))
     except UnderstudyError as error:
         return _not_saved(request, table, error)
     if decision.topic is Topic.RULES:
@@ -421,6 +422,8 @@ def _answers(decision: Decision, form: Mapping[str, str]) -> list[tuple[Decision
     if choice not in tuple(Choice):
         raise InputError(f"choice = {choice[:40]!r} is no answer; use one of the buttons")
     choice = Choice(choice)
+    some = [name for at, name in enumerate(decision.columns, 1) if f"only-{at}" in form]
+    decision = decision.of(*some) if some else decision
     if choice is not Choice.REPLACE or decision.shared:
         return [(decision, choice, form.get("text", ""))]
     typed = {name: form.get(f"text-{name}", "") for name in decision.columns}
