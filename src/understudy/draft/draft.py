@@ -174,8 +174,8 @@ def confirm(
 
 def _confirmed(schema: FamilySchema, columns: Iterable[str] | None) -> FamilySchema:
     """The same of two tables: columns as "table.column", how they belong together as "table"."""
-    parents, children, family = schema.tables
-    named = {family.parent: parents, family.child: children}
+    _, _, family = schema.tables
+    named = schema.named
     chosen = {family.child, *schema.marked} if columns is None else set(columns)
     known = {family.child, *(f"{name}.{c.name}" for name, t in named.items() for c in t.columns)}
     if unknown := chosen - known:
