@@ -150,6 +150,17 @@ def null_texts(texts: pa.Array, tokens: Sequence[str]) -> NDArray[np.bool_]:
     return numpy_of(pc.or_(pc.is_in(texts, known), pc.is_in(pc.utf8_trim_whitespace(texts), known)))
 
 
+def nulled(array: pa.Array | pa.ChunkedArray, tokens: Sequence[str]) -> pa.Array:
+    """The cells as texts, null where they are empty or say so."""
+    parts: list[pa.Array] = []
+    for chunk in flat(array):
+        texts, index = distinct_texts(chunk)
+        null = np.append(null_texts(texts, tokens), True)
+        named = pa.concat_arrays([texts.cast(pa.string()), pa.nulls(1, pa.string())])
+        parts.append(named.take(array_of(np.where(null[index], len(texts), index))))
+    return pa.concat_arrays(parts)
+
+
 def present(array: pa.Array, tokens: Sequence[str] = ()) -> NDArray[np.bool_]:
     """Which cells hold a value, readable or not: neither null nor NaN nor a text that says so."""
     if is_text(array.type):

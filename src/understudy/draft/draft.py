@@ -41,7 +41,7 @@ from understudy.columns.reading import (
     flat,
     floats,
     is_text,
-    null_texts,
+    nulled,
     ticks,
 )
 from understudy.columns.unmodelled import DISCOVER
@@ -136,14 +136,11 @@ def _nulled(
     """The column with null for these texts, and those of them that it has."""
     if not tokens or not is_text(chunks.type):
         return chunks, ()
-    parts, found = [], set()
+    parts, found = [], set[str]()
     for array in flat(chunks):
-        texts, index = distinct_texts(array)
-        null = null_texts(texts, tokens)
-        found.update(pc.utf8_trim_whitespace(texts.filter(pa.array(null))).to_pylist())
-        cells = pa.concat_arrays([texts.cast(pa.string()), pa.nulls(1, pa.string())])
-        gone = np.append(null, True)[index]
-        parts.append(cells.take(pa.array(np.where(gone, len(texts), index))))
+        parts.append(nulled(array, tokens))
+        gone = nulled(array, ()).filter(parts[-1].is_null())
+        found.update(pc.utf8_trim_whitespace(gone).unique().to_pylist())
     return pa.chunked_array(parts), tuple(token for token in tokens if token.strip() in found)
 
 
@@ -180,8 +177,8 @@ def confirm(
 
 def _confirmed(schema: FamilySchema, columns: Iterable[str] | None) -> FamilySchema:
     """The same of two tables: columns as "table.column", how they belong together as "table"."""
-    parents, children, family = schema.tables
-    named = {family.parent: parents, family.child: children}
+    _, _, family = schema.tables
+    named = schema.named
     chosen = {family.child, *schema.marked} if columns is None else set(columns)
     known = {family.child, *(f"{name}.{c.name}" for name, t in named.items() for c in t.columns)}
     if unknown := chosen - known:

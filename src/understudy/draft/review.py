@@ -95,9 +95,9 @@ def decision_named(schema: Schema, key: str) -> Decision:
 
 def _of_family(schema: FamilySchema, seen: Sequence[RowsPerUnit]) -> tuple[Decision, ...]:
     """How the two tables belong together, then each of them; nothing is found privately."""
-    parents, children, family = schema.tables
+    _, _, family = schema.tables
     found = [_belonging(schema, seen)] if family.read_from_rows else []
-    for name, table in ((family.parent, parents), (family.child, children)):
+    for name, table in schema.named.items():
         for each in decisions(replace(table, rules=())):
             choices = tuple(c for c in each.choices if c is not Choice.PRIVATE)
             question = f"{name}: {each.question}"
@@ -218,7 +218,7 @@ def _list(group: Sequence[Column]) -> Decision:
             reveals += f"; and that {few} {_quoted(lacking)} in {shorter[-1].name}"
     long = count > 4 * SHORT
     rare = "A list of many values holds rare ones, and a rare value can point to one person. "
-    choices = (Choice.PUBLIC, Choice.REPLACE, Choice.PRIVATE, Choice.DROP)
+    choices = tuple(Choice)
     why = "" if Choice.PRIVATE in possible(group, *choices) else _CODES
     if long:
         choices = (Choice.PRIVATE, Choice.REPLACE, Choice.DROP, Choice.PUBLIC)
@@ -252,8 +252,7 @@ def _short(columns: Sequence[Column]) -> Decision:
 def _together(columns: Sequence[Column], what: str, reveals: str, advice: str) -> Decision:
     """One question about lists that differ; each can be answered by itself."""
     names = tuple(column.name for column in columns)
-    every = (Choice.PUBLIC, Choice.REPLACE, Choice.PRIVATE, Choice.DROP)
-    choices = max((possible([column], *every) for column in columns), key=len)
+    choices = max((possible([column], *Choice) for column in columns), key=len)
     question = f"Are the {what} of {_some(names)} public knowledge?"
     held = _held(columns)
     return Decision(Topic.VALUES, names, question, held, reveals, advice, choices, shared=False)
@@ -264,7 +263,7 @@ def _range(group: Sequence[Column]) -> Decision:
     reveals = "; ".join(_extremes(column) for column in group[:_NAMED])
     more = f"; and the same of {len(group) - _NAMED} more" if len(group) > _NAMED else ""
     ends = bounded(group[0])
-    choices = (Choice.PUBLIC, Choice.REPLACE, Choice.PRIVATE, Choice.DROP)
+    choices = tuple(Choice)
     return Decision(
         Topic.BOUNDS,
         names,

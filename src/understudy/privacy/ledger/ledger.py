@@ -224,10 +224,6 @@ class Ledger:
         """What is spent and what is left."""
         return self._opened(name).spent()
 
-    def more_like(self, name: str, budget: Budget, plan: Plan, unit: Unit | None = None) -> int:
-        """How many more releases of this budget and plan fit into what is left."""
-        return self._opened(name).more_like(budget, plan, unit)
-
     # -- releases --------------------------------------------------------------------------------
 
     def reserve(
