@@ -61,8 +61,10 @@ def fit(
             C=1 / (ridge * len(labels)), fit_intercept=False, max_iter=_MOST_STEPS
         )
     sizes = [*shape, *(shape[i] * shape[j] for i, j in pairs), 1]
-    coded = OneHotEncoder(categories=[np.arange(size) for size in sizes])
-    fitted = make_pipeline(coded, model).fit(_joined(codes, shape, pairs), labels)
+    values: Any = [np.arange(size) for size in sizes]
+    fitted = make_pipeline(OneHotEncoder(categories=values), model).fit(
+        _joined(codes, shape, pairs), labels
+    )
     return Classifier(tuple(shape), pairs, fitted)
 
 
