@@ -253,7 +253,7 @@ def _show_more(prepared: Prepared, forecast: Forecast, size: int) -> None:
                 f"noise of {shown(purpose)}",
                 f"± {wording.number(sigma)} rows, {wording.points(sigma / size)}",
             )
-            for purpose, sigma in noises(prepared).items()
+            for purpose, sigma in noises(prepared, size).items()
         ),
         *errors_in_words(forecast.errors, prepared.schema),
         *theorem_in_words(prepared.theorem(size)),
