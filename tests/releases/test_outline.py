@@ -55,6 +55,15 @@ def test_noise_is_said_in_rows():
     assert noise_in_rows(Charge("x", Zcdp(1))) is None
 
 
+@pytest.mark.parametrize("rows_public", [None, 1000])
+def test_the_noise_of_every_count_is_told_as_of_its_charge(schema, rows_public):
+    made = outline(us.prepare(schema, epsilon=1, rows_public=rows_public, variations=True))
+    counted = {c["purpose"]: c for c in made["charges"] if c["event"]["kind"] == "gaussian"}
+    assert (VARIATION in counted) and ("number of rows" in counted) == (rows_public is None)
+    told = {purpose: charge["noise_rows"] for purpose, charge in counted.items()}
+    assert made["forecast"]["noise_rows"] == told
+
+
 def test_what_a_charge_buys():
     assert buys(Charge(WORST, Laplace(1.0, 64))) == "the bound on the worst error"
     assert "9 or more" in buys(Charge("values of a", Discovery(1.0, 9, 1, 1)))

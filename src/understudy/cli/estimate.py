@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from rich.text import Text
 
@@ -14,23 +13,16 @@ if TYPE_CHECKING:
     from understudy.estimates import Estimate, Parts
 
 
-class Targets(StrEnum):
-    """What an estimate may be about, for the help."""
-
-    POPULATION = "population"
-    TABLE = "table"
-
-
 @shell.guarded
 def estimate(
     folder: options.Folder,
     asked: Annotated[str, argument("STATISTIC", "What to estimate, such as mean(income) by sex.")],
     target: Annotated[
-        Targets,
+        Literal["population", "table"],
         option(
             "--target", "The population that rows were drawn from, or the private table itself."
         ),
-    ] = Targets.POPULATION,
+    ] = "population",
     level: Annotated[float, option("--level P", "How often intervals hold the truth.")] = 0.95,
     as_json: options.AsJson = False,
 ) -> None:
@@ -62,7 +54,7 @@ def estimate(
     from understudy.releases import Release
 
     release = Release.load(folder)
-    found = release.estimate(asked, target=target.value, level=level)
+    found = release.estimate(asked, target=target, level=level)
     if as_json:
         words.as_json(found.to_json())
         return

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.text import Text
@@ -28,13 +27,6 @@ app = typer.Typer(
 )
 
 
-class Composition(StrEnum):
-    """How releases add up."""
-
-    BASIC = "basic"
-    ZCDP = "zcdp"
-
-
 @app.command("open")
 @shell.guarded
 def open_(
@@ -49,7 +41,7 @@ def open_(
     ] = "1e-8",
     neighbours: Annotated[
         options.Relations, option("--neighbours", "What two neighbouring tables differ in.")
-    ] = options.Relations.ADD_REMOVE,
+    ] = "add-remove",
     rows_public: Annotated[
         int | None, option("--rows-public N", "The number of rows, if it is public.")
     ] = None,
@@ -62,7 +54,7 @@ def open_(
         ),
     ] = None,
     composition: Annotated[
-        Composition | None,
+        Literal["basic", "zcdp"] | None,
         option(
             "--composition",
             "zcdp, the default where δ is above 0, adds up the ρ of the releases, so that more "
@@ -86,8 +78,7 @@ def open_(
 
     file = options.ledger(name)
     budget = Budget.of(epsilon, delta)
-    rule = None if composition is None else composition.value
-    facts = (dataset, budget, Relation(neighbours), rule, rows_public, unit)
+    facts = (dataset, budget, Relation(neighbours), composition, rows_public, unit)
     Dataset.of(*facts)  # what cannot be meant is refused before a file is made
     if rows_public is not None and budget.delta * rows_public >= 1:
         raise InputError(

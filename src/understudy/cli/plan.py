@@ -238,7 +238,7 @@ def _workload_words(workload: Workload, shape: tuple[int, ...]) -> str:
 
 def _show_more(prepared: Prepared, forecast: Forecast, size: int) -> None:
     """What only a reader of every detail asks for."""
-    from understudy.releases.outline import shown
+    from understudy.releases.outline import noises, shown
 
     design, workload = prepared.design, prepared.workload
     unit = prepared.schema.unit
@@ -250,9 +250,7 @@ def _show_more(prepared: Prepared, forecast: Forecast, size: int) -> None:
                 f"noise of {shown(purpose)}",
                 f"± {wording.number(sigma)} rows, {wording.points(sigma / size)}",
             )
-            for purpose, sigma in (
-                (p, s / prepared.schema.weight) for p, s in forecast.noise.items()
-            )
+            for purpose, sigma in noises(prepared, size).items()
         ),
         *errors_in_words(forecast.errors, prepared.schema),
         *theorem_in_words(prepared.theorem(size)),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -30,13 +29,6 @@ _SchemaArgument = Annotated[Path, argument("S.toml", "The schema file.")]
 _MOST_FINDINGS = 200
 
 app.command("review")(reviewing.review)
-
-
-class Format(StrEnum):
-    """Files of other tools."""
-
-    MBI = "mbi"
-    SDV = "sdv"
 
 
 @app.command()
@@ -200,7 +192,8 @@ def confirm(
 def import_(
     file: Annotated[Path, argument("FILE", "The other tool's JSON file.")],
     source: Annotated[
-        Format, option("--from", "mbi: a domain, {column: size}; sdv: metadata of one table.")
+        Literal["mbi", "sdv"],
+        option("--from", "mbi: a domain, {column: size}; sdv: metadata of one table."),
     ],
     out: Annotated[Path, option("--out S.toml", "The schema to write.")],
 ) -> None:
@@ -213,7 +206,7 @@ def import_(
     options.require_new(out)
     from understudy.schema import import_mbi, import_sdv
 
-    schema = import_mbi(file) if source is Format.MBI else import_sdv(file)
+    schema = import_mbi(file) if source == "mbi" else import_sdv(file)
     schema.save(out)
     shell.out().print(words.columns_table(schema.columns, marks=False))
     shell.say(("wrote ", "bold"), str(out))

@@ -83,6 +83,13 @@ def noise_in_rows(charge: Charge, weight: int = 1) -> float | None:
             return None
 
 
+def noises(prepared: Prepared, rows: int) -> dict[str, float]:
+    """The standard deviation of the noise of every count that is measured, in rows, by its charge."""
+    measured = [c for c in prepared.usual(rows).game_plan if isinstance(c.event, Gaussian)]
+    found = {c.purpose: noise_in_rows(c, prepared.schema.weight) for c in measured}
+    return {purpose: noise for purpose, noise in found.items() if noise is not None}
+
+
 def shares(prepared: Prepared) -> list[float]:
     """Of ρ of the protected unit, the part of every charge; a discovery's own ρ is that already."""
     size = group(prepared.schema.unit)
@@ -167,7 +174,7 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
             "rows": size,
             "rows_assumed": rows is not None or design.rows is None,
             "rows_guessed": _guessed(prepared, rows),
-            "noise_rows": forecast.noise,
+            "noise_rows": noises(prepared, size),
             "certificate_margin": prepared.margin(size),
             "confidence": 1 - prepared.beta,
             "measured": forecast.measured,

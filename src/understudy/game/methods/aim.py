@@ -81,12 +81,10 @@ class AIMMethod(Method):
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Every round fits a model of its own, which JAX compiles first."""
-        one = plan.event(AdaptiveRounds.ONE_WAY, Gaussian)
         d, most = len(design.shape), self._rounds(design)
         number = len(closure(design.cliques))
         cells = self.megabytes * 2**20 / 8
         return Forecast(
-            {AdaptiveRounds.ONE_WAY: one.sigma},
             f"all {d} columns are measured, then up to {most} marginals as they are chosen, with "
             f"noise that falls as the model improves; the rest is inferred",
             1e9 + 40.0 * rows * d + 40.0 * cells,

@@ -165,10 +165,8 @@ class Design:
 class Forecast:
     """What to expect, from public facts alone."""
 
-    noise: dict[str, float]
-    """Per charge: the standard deviation of its noise, in rows."""
     measured: str
-    """Which tables carry that noise only, and which are model."""
+    """Which tables carry the noise of their charge only, and which are model."""
     memory_bytes: float
     seconds: float
     errors: Errors | None = None

@@ -225,7 +225,6 @@ class DPGANMethod(WarmMethod):
         work = event.coordinates * (batch * (2 + self.groups) + self.fakes * 3)
         work += self.fakes * 6.0 * self.width * (sum(design.shape) + 2 * self.width)
         return Forecast(
-            {CriticSteps.COLUMNS: plan.event(CriticSteps.COLUMNS, Gaussian).sigma},
             f"all columns are measured; {steps} critic steps at noise multiplier "
             f"{event.multiplier:.3g} and rate {event.rate:.3g} teach the rest; no theorem says how "
             f"well, the certificate does",

@@ -129,7 +129,6 @@ class FEMMethod(Method):
             order *= 2**order - 1  # so many conjunctions are one of them
         off = event.scale / UNIT * math.log(1e4) / rows
         return Forecast(
-            {},
             f"nothing is measured; {T} queries are picked, each within about {off:.4f} of the worst"
             f"{nothing(off)}",
             3e8

@@ -85,7 +85,6 @@ class FrankWolfeMethod(Method):
         """One pass over the universe per round, and the marginals of the workload."""
         universe, rounds = design.universe, plan[NoisyVertex.SELECT].times
         return Forecast(
-            {},
             f"nothing is measured: {rounds} private selections steer the model",
             2e8 + 64.0 * universe + 40.0 * rows * len(design.shape),
             1.0 + 3e-9 * rounds * universe * (10.0 + len(design.cliques)),

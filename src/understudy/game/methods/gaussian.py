@@ -63,7 +63,6 @@ class GaussianMethod(Method):
         spread = [math.sqrt(v) for v in cell_variance(design.shape, variances, design.cliques)]
         cells, points = design.cells(measured), min(design.universe, self.points)
         return Forecast(
-            {PURPOSE: sigma},
             f"all {len(design.cliques)} marginals of the workload are measured; expected error of "
             f"a cell {in_points(max(spread) / max(rows, 1))} in the worst marginal",
             3e8 + 40.0 * rows * len(design.shape) + 64.0 * cells + 16.0 * points * len(measured),

@@ -108,7 +108,6 @@ class GEMMethod(WarmMethod):
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Training dominates, and compiling it."""
-        noise = {c.purpose: c.event.sigma for c in plan if isinstance(c.event, Gaussian)}
         closure, picks = design.pair_weights, _planned_picks(plan)
         more = f"; the worst {self.rounds} × {picks} marginals again" if picks else ""
         steps = self._steps(design) * (1 + 0.7 * self.rounds * bool(picks))
@@ -116,7 +115,6 @@ class GEMMethod(WarmMethod):
         work = batch * (2.0 * self._weights(design) + 20.0 * sum(design.shape))
         work += 2.0 * batch * design.cells(closure)
         return Forecast(
-            noise,
             f"all {len(design.shape)} columns and {len(closure)} pairs are measured{more}; other "
             f"tables are model",
             8e8 + 40.0 * rows * len(design.shape) + self._bytes(design),

@@ -77,7 +77,6 @@ class GraphMethod(Method):
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Matching dominates."""
         return Forecast(
-            self._noise(plan),
             "degrees, edges between blocks and between classes of degrees are measured; clustering is "
             + ("measured too" if self.triangles else "the model's"),
             2e8 + 2000.0 * rows + 8.0 * len(self.sizes) ** 2,

@@ -100,7 +100,6 @@ class HDMMMethod(Method):
         )
         cells, points = design.cells(measured), min(design.universe, self.points)
         return Forecast(
-            {level.purpose: level.sigma for level in levels},
             f"all {len(design.cliques)} marginals of the workload are measured; expected error of "
             f"a cell {in_points(mean / max(rows, 1))} (root mean square), "
             f"{in_points(max(spread) / max(rows, 1))} in the worst marginal",

@@ -31,7 +31,6 @@ class IndependentMethod(Method):
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Counting dominates."""
         return Forecast(
-            {self.ONE_WAY: plan.event(self.ONE_WAY, Gaussian).sigma},
             "every column is measured; no dependence between columns is kept",
             2e8 + 40.0 * rows * len(design.shape),
             1.0 + 2e-7 * rows * len(design.shape),

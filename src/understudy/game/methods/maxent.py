@@ -206,7 +206,6 @@ class MaxEntMethod(Method):
             times = plan[Survey.AGAIN].times * self._units(closure)
             merged = f"; the {times} least accurate are measured again"
         return Forecast(
-            _sigmas(plan),
             f"{measured}{merged}; the rest is inferred",
             2e8 + 20.0 * counted * d + 8.0 * records * d + 20.0 * many,
             self._seconds(design, plan, rows, records),

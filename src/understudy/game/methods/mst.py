@@ -61,15 +61,9 @@ class MSTMethod(Method):
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Compilation of the fit and counting of all pairs dominate."""
         d = len(design.shape)
-        noise = {
-            purpose: plan.event(purpose, Gaussian).sigma
-            for purpose in (SpanningTree.ONE_WAY, SpanningTree.PAIRS)
-            if purpose in plan
-        }
         pairs = d * (d - 1) / 2
         cells = sum(a * b for i, a in enumerate(design.shape) for b in design.shape[:i])
         return Forecast(
-            noise,
             f"all {d} columns and {max(d - 1, 0)} pairs are measured; the rest is inferred",
             7e8 + 40.0 * rows * d + 32.0 * cells,
             8.0 + 1.0 * d + 1e-8 * rows * pairs,

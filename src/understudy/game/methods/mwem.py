@@ -81,7 +81,6 @@ class MWEMMethod(Method):
         cells = min(design.cells([clique]) for clique in design.cliques)
         work = T * universe * (10.0 + len(design.cliques) + self.replays * T / cells)
         return Forecast(
-            {} if query.sigma is None else {query.MEASURE: query.sigma},
             f"{T} cells of the workload are measured; the rest is model",
             2e8 + 64.0 * universe + 40.0 * rows * len(design.shape),
             1.0 + 3e-9 * work,

@@ -531,9 +531,6 @@ class QueryGANMethod(Method):
         """Gradient steps dominate: each has a pass through the network for every latent, and every cell
         that critics look at (matching), or the density of as many records (a leader)."""
         _, leader = self.players(design, plan)
-        noise = {
-            purpose: _sigma(plan, purpose) for purpose in self._tabulated(design) if purpose in plan
-        }
         features = design.cells(self._tables(design))
         if self.features in KINDS:
             maps = self._maps(design)
@@ -558,7 +555,6 @@ class QueryGANMethod(Method):
         work = self.batch * (weights + (features if matching else self.batch * outputs))
         history = leader.rounds if self._play == "sftpl" else 4
         return Forecast(
-            noise,
             f"measured: {words}; the rest is model",
             1.2e9 + 40.0 * rows * len(design.shape) + 4.0 * features * history,
             12.0
