@@ -20,22 +20,6 @@ from understudy.columns.arrow import arrow_type, numpy_of, pc, same_stored, type
 from understudy.columns.reading import Read, flat, present
 from understudy.errors import SchemaError, WorkloadError
 
-__all__ = [
-    "MOST_CELLS",
-    "OPERATORS",
-    "Column",
-    "Masks",
-    "Modelled",
-    "are_texts",
-    "decoded",
-    "encoded",
-    "identical",
-    "is_whole",
-    "near",
-    "require_known",
-    "some",
-]
-
 MOST_CELLS = 10_000
 """The most cells one column may have."""
 

@@ -17,17 +17,6 @@ from typing import Any
 
 from understudy.errors import ChainBroken
 
-__all__ = [
-    "GENESIS",
-    "Entry",
-    "as_json",
-    "canonical",
-    "check_chain",
-    "digest_of",
-    "entry_of",
-    "link",
-]
-
 GENESIS = hashlib.sha256(b"understudy ledger, version 1").hexdigest()
 
 

@@ -18,22 +18,6 @@ from typing import Any, ClassVar, TypeVar, get_args
 from understudy.errors import PrivacyError
 from understudy.privacy.budget import round_down
 
-__all__ = [
-    "Charge",
-    "Discovery",
-    "Event",
-    "Gaussian",
-    "Laplace",
-    "Perturbation",
-    "Plan",
-    "SampledGaussian",
-    "SampledGroups",
-    "SampledSelection",
-    "Selection",
-    "Zcdp",
-    "event_from_json",
-]
-
 E = TypeVar("E")
 
 

@@ -27,24 +27,6 @@ from understudy.privacy.cost import (
 )
 from understudy.privacy.relation import Relation
 
-__all__ = [
-    "calibrate",
-    "calibrated",
-    "discovery",
-    "errors",
-    "gaussian",
-    "laplace",
-    "laplace_epsilon",
-    "levels",
-    "nominal",
-    "rho_for",
-    "sampled_multiplier",
-    "selection",
-    "split",
-    "tables",
-    "whole_sum",
-]
-
 E = TypeVar("E", Gaussian, Selection, SampledGaussian)
 
 
