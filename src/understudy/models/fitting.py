@@ -9,8 +9,9 @@ m_j its own table: the distribution closest to independence in relative entropy,
 by their ratio of noise to prior variance e (`blocks`).
 
 Solved block by block, first on a junction tree (`junction`), which holds the strongest dependences and
-is sampled; then on the weights of those records, which hold all. Where the weights would leave few of
-the records effective, the records are moved instead (`moves`). Deterministic given `rng`.
+is sampled; then on the weights of those records, which hold all. A table that shows nothing beyond its
+columns is left out, unless the tree of the others shows something there. Where the weights would leave
+few of the records effective, the records are moved instead (`moves`). Deterministic given `rng`.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ _SETTLED = 0.04
 from what was measured is the last: noise hides what further ones would do."""
 _HEALTHY = 0.5
 """The share of records that weights must leave effective."""
+_TOLD_BY = 8
+"""One record in so many tells whether to try weights, and which tables the model contradicts."""
 _FEWEST_MOVED = 20_000
 """Half of the records are moved, fewer of wide tables, and never fewer than this; all that were drawn
 say where they may go."""
@@ -106,9 +109,9 @@ def fit(
     rows = max(float(rows), 1.0)
     estimates, deviations = one_ways(shape, measured, rows)
     found, gains = blocks_of(shape, measured, estimates, rows, absent=absent)
-    blocks, columns = [block for block in found if block.shows], column_blocks(estimates)
+    columns = column_blocks(estimates)
+    blocks = [_smooth(block, estimates, ordered) for block in found if block.shows]
     if ordered:
-        blocks = [_smooth(block, estimates, ordered) for block in blocks]
         blocks += trends(measured, estimates, ordered, rows)
     tree = JunctionTree(shape, *grow(shape, gains, effort.tree_cells))
     _fit_tree(tree, [*blocks, *columns], rows, effort.tree_sweeps, tell)
@@ -116,6 +119,9 @@ def fit(
     if project is not None:
         codes = project(codes)
     cloud = Cloud(codes, shape, rows)
+    part = cloud.part(max(1, cloud.size // _TOLD_BY))
+    missed = [block for block in found if block.contradicted(part.table(block), rows / part.size)]
+    blocks += [_smooth(block, estimates, ordered) for block in missed if not block.shows]
     if not _weigh(cloud, blocks, columns, effort.sweeps, tell):
         reach = _reach(cloud, blocks)
         looked_at = sum(sum(shape[i] for i in pair) for pair in reach)
@@ -135,7 +141,7 @@ def fit(
 
 def _smooth(block: Block, estimates: Sequence[Table], ordered: Sequence[int]) -> Block:
     """Pairs of two ordered columns that were measured in runs of their values."""
-    if len(block.clique) != 2 or min(ordered[i] for i in block.clique) < 2:
+    if not ordered or len(block.clique) != 2 or min(ordered[i] for i in block.clique) < 2:
         return block
     i, j = block.clique
     return smooth(block, (estimates[i], estimates[j]), (ordered[i], ordered[j]))
@@ -195,7 +201,7 @@ def _weigh(
     """
     every = (*blocks, *columns)
     before = [block.theta for block in every]
-    for trial, most in ((cloud.part(max(1, cloud.size // 8)), 1), (cloud, sweeps)):
+    for trial, most in ((cloud.part(max(1, cloud.size // _TOLD_BY)), 1), (cloud, sweeps)):
         for block, theta in zip(every, before, strict=True):
             block.theta = theta
         for _ in range(most):
