@@ -182,22 +182,25 @@ def _raked(counts: Table, seen: _Sums) -> Table:
 
     De-noising looks at every value by itself, with the noise of one value; sums over groups were seen
     with far less than it lets them move. Where the sums of a merging differ by more than their noise
-    explains, they go the part of the way that James and Stein (1961) take.
+    explains, they go the part of the way that James and Stein (1961) take, and values inside a group
+    share it by their counts, those that are clear of noise by no more than that.
     """
     rows, solved = counts.sum(), seen.solve()
-    precision: dict[bytes, Table] = {}
-    for labels, variance, _ in seen.groups:
-        many, key = np.bincount(labels), labels.astype(np.int64).tobytes()
-        if key not in precision:
-            precision[key] = 1 / np.bincount(labels, 1 / np.maximum(seen.precision, 1e-300))
-        precision[key] += np.where(many > 1, 1 / variance, 0.0)
-    for key, weights in sorted(precision.items(), key=lambda each: each[1].size):
+    noise = 1 / np.maximum(seen.precision, 1e-18)
+    variance: dict[bytes, Table] = {}
+    for labels, each, _ in seen.groups:
+        key, many = labels.astype(np.int64).tobytes(), np.bincount(labels)
+        alone = variance.get(key, np.bincount(labels, noise))
+        variance[key] = np.where(many > 1, 1 / (1 / alone + 1 / each), alone)
+    for key, spread in sorted(variance.items(), key=lambda each: each[1].size):
         labels = np.frombuffer(key, np.int64)
-        sums = np.bincount(labels, counts)
-        off = np.bincount(labels, solved) - sums
-        part = max(0.0, 1 - off.size / max(float(off**2 @ weights), 1e-300))
-        counts = counts * (np.maximum(sums + part * off, 1e-3 * sums) / sums)[labels]
-    return counts * (rows / counts.sum())
+        off = np.bincount(labels, solved - counts)
+        off -= spread * (off.sum() / spread.sum())  # how many rows there are is known
+        part = max(0.0, 1 - (off.size - 1) / max(float((off**2 / spread).sum()), 1e-300))
+        share = np.minimum(counts, np.sqrt(noise))
+        moved = (part * off / np.bincount(labels, share))[labels] * share
+        counts = _positive(np.maximum(counts + moved, 0.0), rows)
+    return counts
 
 
 def _projected(values: Table, sigma: float, rows: float) -> Table:
