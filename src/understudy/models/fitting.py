@@ -41,6 +41,8 @@ _HEALTHY = 0.5
 """The share of records that weights must leave effective."""
 _TOLD_BY = 8
 """One record in so many tells whether to try weights, and which tables the model contradicts."""
+_FURTHER = 2
+"""Sweeps that follow where the weights contradict what was measured."""
 _FEWEST_MOVED = 20_000
 """Half of the records are moved, fewer of wide tables, and never fewer than this; all that were drawn
 say where they may go."""
@@ -119,10 +121,14 @@ def fit(
     if project is not None:
         codes = project(codes)
     cloud = Cloud(codes, shape, rows)
-    part = cloud.part(max(1, cloud.size // _TOLD_BY))
-    missed = [block for block in found if block.contradicted(part.table(block), rows / part.size)]
-    blocks += [_smooth(block, estimates, ordered) for block in missed if not block.shows]
-    if not _weigh(cloud, blocks, columns, effort.sweeps, tell):
+    silent = [block for block in found if not block.shows]
+    missed = _contradicted(cloud.part(max(1, cloud.size // _TOLD_BY)), found)
+    blocks += [_smooth(block, estimates, ordered) for block in silent if block in missed]
+    if _weigh(cloud, blocks, columns, effort.sweeps, tell):
+        if late := _contradicted(cloud, found):
+            new = [block for block in silent if block in late and block not in missed]
+            _further(cloud, [*blocks, *new], columns, tell)
+    else:
         reach = _reach(cloud, blocks)
         looked_at = sum(sum(shape[i] for i in pair) for pair in reach)
         few = max(_FEWEST_MOVED, min(cloud.size // 2, _MOVES // max(looked_at, 1)))
@@ -218,6 +224,26 @@ def _weigh(
                 break
     cloud.hold(columns)
     return True
+
+
+def _contradicted(cloud: Cloud, found: Sequence[Block]) -> set[Block]:
+    """Blocks that the records contradict."""
+    spread = cloud.rows / cloud.effective
+    return {block for block in found if block.contradicted(cloud.table(block), spread)}
+
+
+def _further(
+    cloud: Cloud, blocks: Sequence[Block], columns: Sequence[Block], tell: Callable[[], None]
+) -> None:
+    """More sweeps on the weights, if they leave enough of the records effective."""
+    before = cloud.weights.copy()
+    for _ in range(_FURTHER):
+        tell()
+        for block in blocks:
+            cloud.refine(block)
+        cloud.hold(columns)
+    if cloud.effective < _HEALTHY * cloud.size:
+        cloud.weights = before
 
 
 def _reach(cloud: Cloud, blocks: Sequence[Block]) -> dict[Clique, NDArray[np.bool_]]:
