@@ -55,6 +55,24 @@ def test_the_variance_is_that_of_the_two_extremes():
     assert np.allclose(found, own, rtol=1e-6)
 
 
+def test_sums_of_groups_stay_where_they_were_seen():
+    """De-noising value by value moves the halves of such a column by some 200 rows."""
+    column = np.concatenate([np.full(40, 55.0), np.full(80, 20.0), [ROWS - 3_800.0]])
+    half = np.repeat([0, 1, 2], [40, 80, 1])
+    apart = []
+    joint = np.multiply.outer(column, SKEWED)
+    for key in range(20):
+        rng = np.random.default_rng(key)
+        runs = Measured((0,), noisy(column, 50.0, rng), 50.0)
+        labels = half, np.array([0, 1, 1, 1, 1, 1])
+        sums = np.add.reduceat(np.add.reduceat(joint, [0, 40, 120]), [0, 1], axis=1)
+        pair = Measured((0, 1), noisy(sums, 60.0, rng), 60.0, labels)
+        found, _ = one_ways(joint.shape, [runs, pair], ROWS)
+        apart.append(np.bincount(half, found[0]) - np.bincount(half, column))
+    # A sum was seen with a deviation of 60 to 85 rows.
+    assert np.sqrt(np.mean(np.square(apart), axis=0)).max() < 150
+
+
 def test_merged_values_share_what_their_sum_says():
     joint = ROWS * np.multiply.outer(EVEN, SKEWED)
     labels = (np.array([0, 0, 1, 2, 2]), np.array([0, 1, 1, 1, 1, 1]))

@@ -39,6 +39,8 @@ _FLOOR = 5.0
 """κ is at least min(σ, n/K)/5."""
 _SIGNIFICANT = 2.0
 """Deviations by which a second view must differ from independence to be used."""
+_CLEAR = 3.0
+"""Deviations by which a model must be off a table to contradict it; chosen on generated tables."""
 _THETA = 40.0
 _SURE = 0.01
 """e where a function is believed: its uncertainty is in the table already."""
@@ -65,8 +67,8 @@ class Belief:
 class Block:
     """One table of the fit and its factor so far.
 
-    `shows` says whether it holds anything beyond noise; one that does not says nothing that columns
-    and other tables do not say.
+    `shows` says whether it holds anything beyond noise; one that does not is needed only where a model
+    of the others says something else (`contradicted`).
     """
 
     clique: Clique
@@ -129,6 +131,23 @@ class Block:
             factors = np.exp(step)
         self.theta = np.clip(self.theta + step, -_THETA, _THETA)
         return factors
+
+    def contradicted(self, table: Table, spread: float) -> bool:
+        """Whether a model's table is further off than noise explains; κ is then what that says.
+
+        What is believed of a table is how far it is from independence, but a model of other tables may
+        be off where this one is not. Cells of `table` are counted from records, with a variance of
+        `spread` times what they hold.
+        """
+        noise, off = self.noise + spread * table, self.y - table
+        rest = np.abs(off) <= stands_out(noise)
+        beyond = float((off[rest] ** 2).sum() - noise[rest].sum())
+        beyond -= _CLEAR * math.sqrt(2 * float((noise**2).sum())) * float(rest.mean())
+        if beyond <= 0 and rest.all():
+            return False
+        kappa = per_cell(off, noise, table, max(beyond / float(table.sum()), 1e-9))
+        self.ratio = np.minimum(self.ratio, self.noise / kappa)
+        return True
 
 
 def _carried(step: Table, inside: NDArray[np.bool_], shape: tuple[int, int]) -> Table:

@@ -9,8 +9,9 @@ m_j its own table: the distribution closest to independence in relative entropy,
 by their ratio of noise to prior variance e (`blocks`).
 
 Solved block by block, first on a junction tree (`junction`), which holds the strongest dependences and
-is sampled; then on the weights of those records, which hold all. Where the weights would leave few of
-the records effective, the records are moved instead (`moves`). Deterministic given `rng`.
+is sampled; then on the weights of those records, which hold all. A table that shows nothing beyond its
+columns is left out, unless the tree of the others shows something there. Where the weights would leave
+few of the records effective, the records are moved instead (`moves`). Deterministic given `rng`.
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ _SETTLED = 0.04
 from what was measured is the last: noise hides what further ones would do."""
 _HEALTHY = 0.5
 """The share of records that weights must leave effective."""
+_TOLD_BY = 8
+"""One record in so many tells whether to try weights, and which tables the model contradicts."""
+_FURTHER = 2
+"""Sweeps that follow where the weights contradict what was measured."""
 _FEWEST_MOVED = 20_000
 """Half of the records are moved, fewer of wide tables, and never fewer than this; all that were drawn
 say where they may go."""
@@ -106,9 +111,9 @@ def fit(
     rows = max(float(rows), 1.0)
     estimates, deviations = one_ways(shape, measured, rows)
     found, gains = blocks_of(shape, measured, estimates, rows, absent=absent)
-    blocks, columns = [block for block in found if block.shows], column_blocks(estimates)
+    columns = column_blocks(estimates)
+    blocks = [_smooth(block, estimates, ordered) for block in found if block.shows]
     if ordered:
-        blocks = [_smooth(block, estimates, ordered) for block in blocks]
         blocks += trends(measured, estimates, ordered, rows)
     tree = JunctionTree(shape, *grow(shape, gains, effort.tree_cells))
     _fit_tree(tree, [*blocks, *columns], rows, effort.tree_sweeps, tell)
@@ -116,7 +121,14 @@ def fit(
     if project is not None:
         codes = project(codes)
     cloud = Cloud(codes, shape, rows)
-    if not _weigh(cloud, blocks, columns, effort.sweeps, tell):
+    silent = [block for block in found if not block.shows]
+    missed = _contradicted(cloud.part(max(1, cloud.size // _TOLD_BY)), found)
+    blocks += [_smooth(block, estimates, ordered) for block in silent if block in missed]
+    if _weigh(cloud, blocks, columns, effort.sweeps, tell):
+        if late := _contradicted(cloud, found):
+            new = [block for block in silent if block in late and block not in missed]
+            _further(cloud, [*blocks, *new], columns, tell)
+    else:
         reach = _reach(cloud, blocks)
         looked_at = sum(sum(shape[i] for i in pair) for pair in reach)
         few = max(_FEWEST_MOVED, min(cloud.size // 2, _MOVES // max(looked_at, 1)))
@@ -135,7 +147,7 @@ def fit(
 
 def _smooth(block: Block, estimates: Sequence[Table], ordered: Sequence[int]) -> Block:
     """Pairs of two ordered columns that were measured in runs of their values."""
-    if len(block.clique) != 2 or min(ordered[i] for i in block.clique) < 2:
+    if not ordered or len(block.clique) != 2 or min(ordered[i] for i in block.clique) < 2:
         return block
     i, j = block.clique
     return smooth(block, (estimates[i], estimates[j]), (ordered[i], ordered[j]))
@@ -195,7 +207,7 @@ def _weigh(
     """
     every = (*blocks, *columns)
     before = [block.theta for block in every]
-    for trial, most in ((cloud.part(max(1, cloud.size // 8)), 1), (cloud, sweeps)):
+    for trial, most in ((cloud.part(max(1, cloud.size // _TOLD_BY)), 1), (cloud, sweeps)):
         for block, theta in zip(every, before, strict=True):
             block.theta = theta
         for _ in range(most):
@@ -212,6 +224,26 @@ def _weigh(
                 break
     cloud.hold(columns)
     return True
+
+
+def _contradicted(cloud: Cloud, found: Sequence[Block]) -> set[Block]:
+    """Blocks that the records contradict."""
+    spread = cloud.rows / cloud.effective
+    return {block for block in found if block.contradicted(cloud.table(block), spread)}
+
+
+def _further(
+    cloud: Cloud, blocks: Sequence[Block], columns: Sequence[Block], tell: Callable[[], None]
+) -> None:
+    """More sweeps on the weights, if they leave enough of the records effective."""
+    before = cloud.weights.copy()
+    for _ in range(_FURTHER):
+        tell()
+        for block in blocks:
+            cloud.refine(block)
+        cloud.hold(columns)
+    if cloud.effective < _HEALTHY * cloud.size:
+        cloud.weights = before
 
 
 def _reach(cloud: Cloud, blocks: Sequence[Block]) -> dict[Clique, NDArray[np.bool_]]:

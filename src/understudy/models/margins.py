@@ -82,7 +82,8 @@ def one_ways(
             for axis, i in enumerate(m.clique):
                 sums[i].add_pair(m, axis, estimates[0], rows)
         estimates = _estimates(sums, rows, _projected if left else one_way)
-    return estimates
+    counts, deviations = estimates
+    return tuple(map(_raked, counts, sums)), deviations
 
 
 def per_cell(residual: Table, noise: Table, base: Table, believed: float) -> Table:
@@ -174,6 +175,32 @@ class _Sums:
             before, left = left, float(residual @ scaled)
             way = scaled + left / before * way
         return x
+
+
+def _raked(counts: Table, seen: _Sums) -> Table:
+    """Counts whose sums over groups of values are taken towards those of least squares.
+
+    De-noising looks at every value by itself, with the noise of one value; sums over groups were seen
+    with far less than it lets them move. Where the sums of a merging differ by more than their noise
+    explains, they go the part of the way that James and Stein (1961) take, and values inside a group
+    share it by their counts, those that are clear of noise by no more than that.
+    """
+    rows, solved = counts.sum(), seen.solve()
+    noise = 1 / np.maximum(seen.precision, 1e-18)
+    variance: dict[bytes, Table] = {}
+    for labels, each, _ in seen.groups:
+        key, many = labels.astype(np.int64).tobytes(), np.bincount(labels)
+        alone = variance.get(key, np.bincount(labels, noise))
+        variance[key] = np.where(many > 1, 1 / (1 / alone + 1 / each), alone)
+    for key, spread in sorted(variance.items(), key=lambda each: each[1].size):
+        labels = np.frombuffer(key, np.int64)
+        off = np.bincount(labels, solved - counts)
+        off -= spread * (off.sum() / spread.sum())  # how many rows there are is known
+        part = max(0.0, 1 - (off.size - 1) / max(float((off**2 / spread).sum()), 1e-300))
+        share = np.minimum(counts, np.sqrt(noise))
+        moved = (part * off / np.bincount(labels, share))[labels] * share
+        counts = _positive(np.maximum(counts + moved, 0.0), rows)
+    return counts
 
 
 def _projected(values: Table, sigma: float, rows: float) -> Table:
