@@ -336,7 +336,7 @@ class _Crowd:
     ) -> None:
         """Exchange children until the effort is spent; the objective only falls."""
         held = [clique for clique in cliques if self._moves(clique)]
-        same = {*zip(self.layout.child, self.layout.sibling, strict=True)}
+        same = self.layout.twins
         if self.layout.ordered:
             held += [(self.layout.size, *clique) for clique in held if clique in same]
         tables = _Tables(self, [*held, *forbidden])

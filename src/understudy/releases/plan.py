@@ -79,7 +79,7 @@ def design_of(
         tuple(column.apart for column in modelled),
         tuple(column.ordered for column in modelled),
         schema.weight,
-        schema.absent,
+        schema.twins,
         schema.project if schema.constrained else None,
     )
 

@@ -7,6 +7,7 @@ from itertools import count
 
 import numpy as np
 
+from understudy._types import Clique
 from understudy.models import Measured, Weighted
 from understudy.models.fitting import Effort, Fitted, fit, independent
 from understudy.players.base import Answers, DataPlayer, Kind, Problem
@@ -33,8 +34,8 @@ class Particles(DataPlayer[State]):
     sweeps: int = 4
     ordered: tuple[int, ...] = ()
     """How many of each column's values, the first ones, are in an order; empty: none of any."""
-    absent: tuple[int, ...] = ()
-    """Columns of siblings, whose last value says that there is none."""
+    twins: tuple[Clique, ...] = ()
+    """Columns of a child with the same of a sibling, whose last value says that there is none."""
 
     accepts = frozenset({Kind.TABLE, Kind.COARSENED})
     shows = Fitted
@@ -78,7 +79,7 @@ class Particles(DataPlayer[State]):
         self, problem: Problem, measured: tuple[Measured, ...], key: int, effort: Effort
     ) -> Fitted:
         rng = np.random.default_rng(key)
-        known = problem.cliques, problem.project, self.ordered, self.absent
+        known = problem.cliques, problem.project, self.ordered, self.twins
         passes = count(1)
 
         def tell() -> None:
