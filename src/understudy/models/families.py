@@ -115,7 +115,7 @@ def expected_seconds(layout: Layout, cliques: Sequence[Clique], families: int, m
     How many children they have is not known: √`most` each is assumed.
     """
     each = math.sqrt(most)
-    children, siblings = families * each, {*layout.sibling}
+    children, siblings = families * each, {twin for _, twin in layout.twins}
     pairs = sum(not siblings.isdisjoint(clique) for clique in cliques)
     views = len(cliques) - pairs + pairs * (1 if layout.ordered else each)
     return _SECONDS * children * _turns(children, EFFORT) * views
@@ -170,7 +170,7 @@ def _first_children(
     parents, sizes = homes
     starts = np.cumsum(sizes) - sizes
     children = np.zeros((int(sizes.sum()), len(layout.child)), np.int64)
-    twins = [(k, i) for k, i in enumerate(layout.sibling) if i is not None]
+    twins = [(layout.child.index(i), twin) for i, twin in layout.twins]
     told = _importance(model, layout, cliques)
     for size in range(1, int(sizes.max(initial=0)) + 1):
         own = np.flatnonzero(sizes == size)
@@ -236,9 +236,7 @@ def _fill_in(pool: list[Codes], model: Weighted, layout: Layout, rng: np.random.
 
     A model that knows pairs alone does not know that all columns of a sibling are there or none.
     """
-    for i, twin in zip(layout.child, layout.sibling, strict=True):
-        if twin is None:
-            continue
+    for i, twin in layout.twins:
         law = np.cumsum(_rounded(model.marginal((i, twin))[:, :-1]), axis=1)
         places = np.flatnonzero(pool[twin] == model.shape[twin] - 1)
         own = law[pool[i][places]]
@@ -429,17 +427,27 @@ class _Crowd:
     def _alike(self, rng: np.random.Generator) -> NDArray[np.uint32]:
         """Every child with one of its group, alike in the leading columns of a random order."""
         order = rng.permutation(self.owner.size)
-        key, room = self.group[order], 2**62 // (int(self.group.max(initial=0)) + 1)
-        for k in map(int, rng.permutation(len(self.layout.child))):
-            values = self.layout.values[k]
-            if values > room:
-                break
-            key, room = key * values + self.people[order, k], room // values
+        key = self.group[order].copy()
+        self._refine([(key, order)], range(len(self.layout.child)), rng)
         order = order[np.argsort(key, kind="stable")]
         one = rng.permutation(order.size)
         other = np.minimum(one + rng.integers(1, _NEAR + 1, one.size), order.size - 1)
         pairs = np.stack([order[one], order[other]]).astype(np.uint32)
         return pairs[:, self.group[pairs[0]] == self.group[pairs[1]]]
+
+    def _refine(
+        self, keys: Sequence[tuple[Whole, Whole]], columns: Sequence[int], rng: np.random.Generator
+    ) -> None:
+        """Tell equal keys of children apart by as many columns as fit, in random order."""
+        room = 2**62 // (int(keys[0][0].max(initial=0)) + 1)
+        for k in map(int, rng.permutation(columns)):
+            values = self.layout.values[k]
+            if values > room:
+                break
+            room //= values
+            for key, who in keys:
+                key *= values
+                key += self.people[who, k]
 
     def _joins(self, clique: Clique) -> bool:
         """Whether this table has one column of a child and one of a sibling."""
@@ -477,15 +485,8 @@ class _Crowd:
         group = self.group[moved] * int(rng.integers(2))
         key, wanted = cell * (int(group.max(initial=0)) + 1) + group, group[at]
         wanted = goal * (int(group.max(initial=0)) + 1) + wanted
-        room = 2**62 // (int(key.max(initial=0)) + 1)
-        for c in map(int, rng.permutation(len(layout.child))):
-            values = layout.values[c]
-            if values > room:
-                break
-            if c != k:
-                key = key * values + self.people[moved, c]
-                wanted = wanted * values + self.people[moved[at], c]
-                room //= values
+        others = [c for c in range(len(layout.child)) if c != k]
+        self._refine([(key, moved), (wanted, moved[at])], others, rng)
         shuffled = rng.permutation(moved.size)
         order = shuffled[np.argsort(key[shuffled], kind="stable")]
         near = np.searchsorted(key[order], wanted) + rng.integers(0, _NEAR, at.size)
@@ -517,7 +518,7 @@ class _Tables:
         from understudy.models import _exchange as kernels
 
         layout, shape = crowd.layout, crowd.shape
-        siblings = {i for i in layout.sibling if i is not None}
+        siblings = {twin for _, twin in layout.twins}
         # Those without a sibling come first.
         order = sorted(range(len(cliques)), key=lambda c: bool(siblings & set(cliques[c])))
         ordered = [cliques[c] for c in order]
