@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -39,6 +40,7 @@ from understudy.errors import InputError
 from understudy.models.weighted import Weighted
 from understudy.queries.families import EncodedFamilies
 from understudy.schema.family import Layout
+from understudy.schema.views import positions
 
 __all__ = ["EFFORT", "copied", "expected_seconds", "generate"]
 
@@ -142,11 +144,6 @@ def copied(
     return chosen, at + np.arange(at.size)
 
 
-def _places(index: Whole, size: Whole) -> Whole:
-    """Where a child stands: 0 alone, 1 first, 2 in the middle, 3 last."""
-    return np.where(size == 1, 0, np.where(index == 0, 1, np.where(index < size - 1, 2, 3)))
-
-
 # --- children to begin with ----------------------------------------------------------------------
 
 
@@ -178,7 +175,7 @@ def _first_children(
             continue
         pool: list[Codes] = []
         for index in range(size):
-            place = int(_places(np.array(index), np.array(size)))
+            place = int(positions(np.array(index), np.array(size)))
             if layout.ordered or index == 0:
                 many = own.size * (1 if layout.ordered else size)
                 pool = _drawn(model, layout, (size, place), many, cliques, rng)
@@ -221,14 +218,9 @@ def _drawn(
     away = np.where(legal, np.abs(sizes - size), np.iinfo(np.int64).max)
     legal &= away == away.min()
     outside = {layout.size, layout.pos}
-    own = Weighted(
-        model.shape,
-        tuple(column[legal] for column in model.codes),
-        model.weights[legal],
-        tuple(clique for clique in cliques if not outside & set(clique)),
-        model.swaps,
-    )
-    return own.sample(rows, rng)
+    codes = tuple(column[legal] for column in model.codes)
+    held = tuple(clique for clique in cliques if not outside & set(clique))
+    return replace(model, codes=codes, weights=model.weights[legal], cliques=held).sample(rows, rng)
 
 
 def _fill_in(pool: list[Codes], model: Weighted, layout: Layout, rng: np.random.Generator) -> None:
@@ -301,7 +293,7 @@ class _Crowd:
         self.group = sizes[self.owner]
         place = np.zeros_like(index)
         if layout.ordered:
-            place = _places(index, self.group)
+            place = positions(index, self.group)
             self.group = self.group * (int(sizes.max(initial=0)) + 1) + index
         self.people = np.column_stack([children, place, self.owner]).astype(np.uint32)
         codes = sizes - (not layout.childless)
