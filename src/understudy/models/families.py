@@ -114,9 +114,9 @@ def generate(
 def expected_seconds(layout: Layout, cliques: Sequence[Clique], families: int, most: int) -> float:
     """CPU seconds that `generate` takes; from generated families (docs/benchmarks.md).
 
-    How many children they have is not known: √`most` each is assumed.
+    How many children they have is not known: half of `most` each is assumed, √`most` of few.
     """
-    each = math.sqrt(most)
+    each = max(math.sqrt(most), most / 2)
     children, siblings = families * each, {twin for _, twin in layout.twins}
     pairs = sum(not siblings.isdisjoint(clique) for clique in cliques)
     views = len(cliques) - pairs + pairs * (1 if layout.ordered else each)
