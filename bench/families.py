@@ -1,6 +1,7 @@
 """Two levels: households with persons, and patients with visits, released flat and as views.
 
     python -m bench families [--diabetes diabetic_data.csv.gz] [--epsilon 1 3.2 10] [--seeds 3]
+        [--processes 1]
 
 Errors are mean total variations over all tables of a kind, in families: a child of a family of s counts
 1/s. Tables of siblings are those of children who have one. `flat` is one table of children with their
@@ -16,8 +17,10 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -309,40 +312,85 @@ WAYS: Mapping[str, Callable[[Case, str, int], EncodedFamilies]] = {
 and with tables of size × two columns of a child, which are for large ε."""
 
 
+@dataclass(frozen=True)
+class Run:
+    """One way to make synthetic families of one case."""
+
+    case: str
+    epsilon: str
+    way: str
+    seed: int
+    diabetes: Path | None
+
+    @property
+    def sensible(self) -> bool:
+        """Tables of three columns need a large ε."""
+        return self.way != "triples" or float(self.epsilon) >= 10
+
+    def __call__(self) -> Errors:
+        """Its errors and CPU seconds."""
+        case = _case(self.case, self.diabetes)
+        truth = case.truth
+        start = time.process_time()
+        families = WAYS[self.way](case, self.epsilon, self.seed)
+        seconds = time.process_time() - start
+        return {**errors(case, families, truth), "CPU s": seconds}
+
+
+@cache
+def _case(name: str, diabetes: Path | None) -> Case:
+    if diabetes is not None and name == "diabetes":
+        return patients(diabetes)
+    return {"households": generated, "visits": ordered}[name](0)
+
+
+def measured(run: Run) -> tuple[Run, Errors]:
+    """A run and what it gave, for other processes."""
+    return run, run()
+
+
+def print_case(case: Case, found: Mapping[Run, Errors]) -> None:
+    """A table for every ε: means over the seeds."""
+    truth = case.truth
+    print(f"\n{case.name}: {truth.sizes.size:,} families, {int(truth.sizes.sum()):,} children")
+    print(f"themselves: {case.wrong} {wrong(case, truth):.4f}, lag 2 {lag_two(case, truth):.3f}")
+    for epsilon in dict.fromkeys(run.epsilon for run in found):
+        rows: dict[str, list[Errors]] = {}
+        for run, row in found.items():
+            if (run.case, run.epsilon) == (case.name, epsilon):
+                rows.setdefault(run.way, []).append(row)
+        names = next(iter(rows.values()))[0]
+        print(f"\n| ε = {epsilon} | {' | '.join(names)} |\n|---{'|---' * len(names)}|")
+        for way, each in rows.items():
+            means = [float(np.mean([row[name] for row in each])) for name in names]
+            print(f"| {way} | {' | '.join(f'{mean:.4f}' for mean in means)} |", flush=True)
+
+
 def main(options: list[str] | None = None) -> None:
-    """Print the table of every case and ε, means over the seeds."""
+    """Print every run, then the table of every case and ε, means over the seeds."""
     parser = argparse.ArgumentParser(prog="python -m bench families")
     parser.add_argument("--diabetes", type=Path, help="the UCI table of diabetes hospital stays")
     parser.add_argument("--epsilon", nargs="+", default=["1", "3.2", "10"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", choices=["households", "visits", "diabetes"])
     parser.add_argument("--ways", nargs="+", default=[*WAYS], choices=[*WAYS])
+    parser.add_argument("--processes", type=int, default=1)
     asked = parser.parse_args(options)
-    cases = [generated(0), ordered(0)]
-    if asked.diabetes is not None:
-        cases.append(patients(asked.diabetes))
-    cases = [case for case in cases if asked.only in (None, case.name)]
-    for case in cases:
-        truth = case.truth
-        print(f"{case.name}: {truth.sizes.size:,} families, {int(truth.sizes.sum()):,} children")
-        print(
-            f"themselves: {case.wrong} {wrong(case, truth):.4f}, lag 2 {lag_two(case, truth):.3f}"
-        )
-        for epsilon in asked.epsilon:
-            found: dict[str, list[Errors]] = {}
-            for seed in range(asked.seeds):
-                for way in asked.ways:
-                    if way == "triples" and float(epsilon) < 10:
-                        continue
-                    start = time.process_time()
-                    families = WAYS[way](case, epsilon, seed)
-                    seconds = time.process_time() - start
-                    row = {**errors(case, families, truth), "CPU s": seconds}
-                    found.setdefault(way, []).append(row)
-            for at, (way, rows) in enumerate(found.items()):
-                if at == 0:
-                    print(
-                        f"\n| ε = {epsilon} | {' | '.join(rows[0])} |\n|---{'|---' * len(rows[0])}|"
-                    )
-                means = [float(np.mean([row[name] for row in rows])) for name in rows[0]]
-                print(f"| {way} | {' | '.join(f'{mean:.4f}' for mean in means)} |", flush=True)
+    names = ["households", "visits", *(["diabetes"] if asked.diabetes else [])]
+    names = [name for name in names if asked.only in (None, name)]
+    runs = [
+        Run(name, epsilon, way, seed, asked.diabetes)
+        for name, epsilon, way in itertools.product(names, asked.epsilon, asked.ways)
+        for seed in range(asked.seeds)
+    ]
+    runs = [run for run in runs if run.sensible]
+    found: dict[Run, Errors] = {}
+    with ProcessPoolExecutor(asked.processes, get_context("spawn")) as pool:
+        waiting = [pool.submit(measured, run) for run in reversed(runs)]  # the longest first
+        for future in as_completed(waiting):
+            run, row = future.result()
+            found[run] = row
+            told = ", ".join(f"{name} {value:.4f}" for name, value in row.items())
+            print(f"{run.case} ε = {run.epsilon} {run.way} {run.seed}: {told}", flush=True)
+    for name in names:
+        print_case(_case(name, asked.diabetes), {run: found[run] for run in runs})

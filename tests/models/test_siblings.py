@@ -5,7 +5,7 @@ import pytest
 
 from understudy.models.blocks import blocks_of
 from understudy.models.measured import Measured
-from understudy.models.siblings import believed
+from understudy.models.siblings import apart, believed, sides
 
 ROWS, SIGMA, VALUES = 100_000.0, 300.0, 12
 
@@ -59,11 +59,85 @@ def test_the_fit_uses_it_for_columns_of_siblings_alone():
     measured = [Measured((0, 1), np.rint(counts + rng.normal(0, SIGMA, counts.shape)), SIGMA)]
     columns = counts.sum(axis=1), counts.sum(axis=0)
     own, joined = (
-        blocks_of(counts.shape, measured, columns, ROWS, absent=absent)[0][0]
-        for absent in ((), (1,))
+        blocks_of(counts.shape, measured, columns, ROWS, twins=twins)[0][0]
+        for twins in ((), ((2, 1),))
     )
     inner = np.arange(counts.size).reshape(counts.shape)[:, :-1]
     assert (joined.y == own.y).all()
     assert (joined.ratio[inner] > 2 * own.ratio[inner]).all()
-    both = blocks_of(counts.shape, measured, columns, ROWS, absent=(0, 1))[0][0]
+    both = blocks_of(counts.shape, measured, columns, ROWS, twins=((2, 0), (2, 1)))[0][0]
     assert (both.ratio == own.ratio).all()
+
+
+def test_a_trend_that_is_believed_by_itself_does_not_count():
+    rng = np.random.default_rng(4)
+    counts, base = table(0.0, 0.0, rng)
+    score = np.linspace(-1.5, 1.5, VALUES)
+    trend = np.outer(score, np.append(score, 0.0))
+    apart_from = counts[:, :-1].sum(axis=0) / counts[:, :-1].sum()
+    moved = np.outer(counts[:, :-1].sum(axis=1), apart_from) * 0.5 * trend[:, :-1]
+    counts[:, :-1] += moved - moved.mean(axis=0) - moved.mean(axis=1, keepdims=True) + moved.mean()
+    noise = np.full(base.size, SIGMA**2)
+    residual = beyond_columns(counts + rng.normal(0, SIGMA, base.shape) - base)
+    whole, rest = (believed(residual, base, noise, each)[0] for each in (None, trend))
+    assert rest < 0.5 * whole
+
+
+def stays(back, rng, spread=1.0):
+    """(counts of a column and the same before, expected ones): mostly equal, seldom below."""
+    size = 10
+    own = rng.dirichlet(np.full(size, 5.0))
+    steps = np.subtract.outer(np.arange(size), np.arange(size))
+    law = np.diag(own) + 0.08 * np.where(steps == 1, own, 0.0)
+    away = np.where(steps < 0, np.exp(steps / spread) * own[:, None], 0.0)
+    law = (1 - back) * law / law.sum() + back * away / away.sum()
+    counts = np.column_stack([0.2 * ROWS * law, 0.8 * ROWS * law.sum(axis=1)])
+    return counts, np.multiply.outer(counts.sum(axis=1), counts.sum(axis=0)) / ROWS
+
+
+def above(table):
+    return np.triu(np.ones(table.shape, bool), 1)
+
+
+@pytest.mark.parametrize("back", [0.0, 0.03, 0.1])
+def test_how_often_a_column_goes_back_is_one_number(back):
+    """Noise of a side's sum is 3.4 % of all siblings, of the neighbours of the diagonal 1.5 %."""
+    found, plain, noise = [], [], SIGMA / 3
+    for key in range(10):
+        rng = np.random.default_rng(key)
+        counts, base = stays(back, rng)
+        values = counts + rng.normal(0, noise, counts.shape)
+        residual = beyond_columns(values - base)
+        told = sides(values[:, :-1], apart(residual, base), noise**2)
+        seen = above(told)
+        assert not np.isnan(told[seen]).any()
+        assert np.isnan(np.diag(told)).all()
+        found.append(told[seen].sum() / (0.2 * ROWS) - back)
+        plain.append(values[:, :-1][seen].sum() / (0.2 * ROWS) - back)
+    if back == 0:
+        assert np.median(found) == 0
+    assert np.mean(np.abs(found)) < np.mean(np.abs(plain))
+
+
+def test_cells_that_one_number_does_not_explain_are_left_alone():
+    rng = np.random.default_rng(7)
+    counts, base = stays(0.0, rng)
+    counts[2, 8] += 0.1 * ROWS
+    values = counts + rng.normal(0, SIGMA, counts.shape)
+    told = sides(values[:, :-1], apart(beyond_columns(values - base), base), SIGMA**2)
+    assert np.isnan(told[above(told)]).all()
+
+
+def test_the_fit_leaves_a_side_empty_of_a_column_and_itself_alone():
+    rng = np.random.default_rng(5)
+    counts, _ = stays(0.0, rng)
+    measured = [Measured((0, 1), np.rint(counts + rng.normal(0, 100, counts.shape)), 100.0)]
+    columns = counts.sum(axis=1), counts.sum(axis=0)
+    for twins, empty in ((((0, 1),), True), (((2, 1),), False)):
+        block = blocks_of(counts.shape, measured, columns, ROWS, twins=twins)[0][0]
+        current = (np.multiply.outer(*columns) / ROWS).reshape(-1)
+        for _ in range(5):
+            current = current * block.refine(current, ROWS)
+        inner = current.reshape(counts.shape)[:, :-1]
+        assert (inner[above(inner)].sum() == 0) == empty
+        np.testing.assert_allclose(inner.sum(axis=1), counts[:, :-1].sum(axis=1), atol=500)

@@ -5,7 +5,8 @@ import pytest
 
 from understudy.models.fitting import Effort, fit
 from understudy.models.measured import Measured, merge
-from understudy.models.trends import scores, trends
+from understudy.models.scores import scores
+from understudy.models.trends import trends
 
 ROWS = 20_000.0
 SIZE = 4
@@ -31,22 +32,6 @@ def model(blocks, rows=ROWS):
         for axis in (0, 1):
             now *= rows / SIZE / now.sum(axis=axis, keepdims=True)
     return now
-
-
-def test_scores_have_mean_0_variance_1_and_leave_other_values_in_the_middle():
-    estimate = np.array([5.0, 1, 3, 2, 4])
-    share = estimate / estimate.sum()
-    found = scores(estimate, 4)
-    assert share @ found == pytest.approx(0, abs=1e-12)
-    assert share @ found**2 == pytest.approx(1)
-    assert np.all(np.diff(found[:4]) > 0)
-    assert found[4] == pytest.approx(0, abs=1e-12)
-
-
-def test_where_most_rows_lie_beside_the_order_the_score_is_whether_they_do():
-    found = scores(np.array([1.0, 2, 1, 96]), 3)
-    assert np.ptp(found[:3]) == pytest.approx(0)
-    assert found[0] > 0 > found[3]
 
 
 def test_an_exact_trend_is_met_exactly():

@@ -25,6 +25,8 @@ from understudy._types import Clique, Table
 from understudy.models.determined import agrees, determined
 from understudy.models.margins import FREQUENT, one_ways, per_cell, stands_out
 from understudy.models.measured import Labels, Measured, frequent, merge
+from understudy.models.scores import scores
+from understudy.models.siblings import Joined, apart, sides
 from understudy.models.siblings import believed as believed_of_siblings
 
 __all__ = ["Belief", "Block", "beliefs", "blocks_of", "column_blocks"]
@@ -68,7 +70,7 @@ class Block:
     """One table of the fit and its factor so far.
 
     `shows` says whether it holds anything beyond noise; one that does not is needed only where a model
-    of the others says something else (`contradicted`).
+    of the others says something else (`contradicted`). In cells that are `empty` nothing is.
     """
 
     clique: Clique
@@ -78,6 +80,7 @@ class Block:
     noise: Table
     margins: tuple[Table, Table] | None
     shows: bool = True
+    empty: NDArray[np.bool_] | None = None
     theta: Table = field(init=False)
     again: Table = field(init=False)
 
@@ -107,6 +110,8 @@ class Block:
         from understudy.models import _kernels as kernels
 
         base = current * np.exp(-self.theta)
+        if self.empty is not None:
+            base[self.empty] = 0.0
         if self.margins is not None:
             first, second = self.margins
             kernels.balance(base.reshape(first.size, second.size), first, second, 3)
@@ -121,7 +126,7 @@ class Block:
             grid = solved.reshape(first.size, second.size)
             kernels.hold(grid, self.ratio.reshape(grid.shape), first, second, 2)
             kernels.balance(grid, first, second, 2)
-        inside = current > 0
+        inside = current > 0 if self.empty is None else (current > 0) & ~self.empty
         factors = np.divide(solved, current, out=np.ones_like(current), where=inside)
         step = np.log(np.maximum(factors, 1e-300), out=np.zeros_like(factors), where=inside)
         if part < 1:
@@ -130,6 +135,8 @@ class Block:
             step = part * step
             factors = np.exp(step)
         self.theta = np.clip(self.theta + step, -_THETA, _THETA)
+        if self.empty is not None:
+            self.theta[self.empty], factors[self.empty] = -_THETA, 0.0
         return factors
 
     def contradicted(self, table: Table, spread: float) -> bool:
@@ -212,19 +219,22 @@ def blocks_of(
     rows: float,
     prior: Prior | None = None,
     rng: np.random.Generator | None = None,
-    absent: Sequence[int] = (),
+    twins: Sequence[Clique] = (),
+    ordered: Sequence[int] = (),
 ) -> tuple[list[Block], dict[Clique, float]]:
     """The blocks of the fit, and how much dependence (nats) each clique shows.
 
     Of a pair only what it says beyond its columns is used, for those are held elsewhere. Larger tables
     are believed whole, what their pairs say included: otherwise they would ask for independent pairs.
-    The last value of the columns in `absent` says that there is no sibling (`siblings`).
+    `twins` are columns with the same of a sibling, whose last value says that there is none, and
+    `ordered` says how many of each column's values, the first ones, are in an order (`siblings`).
     """
     whole: dict[Clique, list[Measured]] = {}
     merged: dict[Clique, list[Measured]] = {}
     for m in measured:
         if len(m.clique) >= 2:
             (whole if m.labels is None else merged).setdefault(m.clique, []).append(m)
+    siblings = {other for _, other in twins}
     blocks: list[Block] = []
     gains: dict[Clique, float] = {}
     for clique in dict.fromkeys([*whole, *merged]):
@@ -238,14 +248,16 @@ def blocks_of(
         gain = 0.0
         for labels, values, sigma in views:
             others = views[1:] if labels is None else []
-            joined = labels is None and tuple(i in absent for i in clique) == (False, True)
+            joined = None
+            if labels is None and [i in siblings for i in clique] == [False, True]:
+                joined = Joined(clique in twins, _trend(clique, estimates, ordered))
             block, found = _view(clique, (labels, values, sigma), expected, rows, others, joined)
             blocks.append(block)
             gain = max(gain, found)
             noise = np.zeros(values.shape) if rng is None else rng.normal(0, sigma, values.shape)
             noise = _beyond_columns(noise)
             block.again[:] = noise.reshape(-1)
-            if labels is None and len(clique) == 2:
+            if labels is None and len(clique) == 2 and joined is None:
                 second = _second_view(clique, values, expected, estimates, sigma, rows)
                 if second is not None and second.labels is not None:
                     second.again[:] = merge(noise, second.labels).reshape(-1)
@@ -262,11 +274,11 @@ def _view(
     expected: Table,
     rows: float,
     others: Sequence[_Seen],
-    joined: bool,
+    joined: Joined | None,
 ) -> tuple[Block, float]:
     """The block of one view, and the dependence that it shows; `others` see the same table merged.
 
-    `joined` says that the second column is that of a sibling.
+    `joined` is there if the second column is that of a sibling.
     """
     labels, values, sigma = seen
     base = expected if labels is None else merge(expected, labels)
@@ -282,7 +294,7 @@ def _view(
     # No table varies more than all rows in one cell would.
     believed = min(max(min(sigma, rows / base.size) / _FLOOR, beyond / rows), 2 * rows)
     if joined:
-        kappa = believed_of_siblings(residual, base, noise)
+        kappa = believed_of_siblings(residual, base, noise, joined.trend)
     else:
         kappa = per_cell(residual, noise, base, believed)
     shows = beyond > 0 or not rest.all()
@@ -292,13 +304,30 @@ def _view(
         table = determined(base + _beyond_columns(values - base), base, sigma)
         if table is not None and all(_agrees(table, other) for other in others):
             wanted, ratio = table, np.full(base.size, _SURE)
-    block = Block(clique, labels, wanted.reshape(-1), ratio, noise, _margins(base), shows)
+    empty = None
+    if joined and joined.same:
+        table = np.full(base.shape, np.nan)
+        table[:, :-1] = sides(values[:, :-1], apart(residual, base), sigma**2)
+        wanted = np.where(np.isnan(table), wanted, table)
+        ratio = np.where(np.isnan(table.reshape(-1)), ratio, _SURE)
+        empty = table.reshape(-1) == 0
+    block = Block(clique, labels, wanted.reshape(-1), ratio, noise, _margins(base), shows, empty)
     flat = base.reshape(-1)
     shown = flat * block.refine(flat.copy(), rows)
     block.theta[:] = 0.0
     share = np.maximum(shown, 1e-300) / rows
     gain = float((share * np.log(share / np.maximum(flat / rows, 1e-300))).sum())
     return block, gain
+
+
+def _trend(clique: Clique, estimates: Sequence[Table], ordered: Sequence[int]) -> Table | None:
+    """The products of the scores of a child's and a sibling's column, if both are in an order."""
+    if not ordered or min(ordered[i] for i in clique) < 2:
+        return None
+    i, j = clique
+    return np.outer(
+        scores(estimates[i], ordered[i]), scores(estimates[j], ordered[j], sibling=True)
+    )
 
 
 def _agrees(table: Table, seen: _Seen) -> bool:

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -39,6 +40,7 @@ from understudy.errors import InputError
 from understudy.models.weighted import Weighted
 from understudy.queries.families import EncodedFamilies
 from understudy.schema.family import Layout
+from understudy.schema.views import positions
 
 __all__ = ["EFFORT", "copied", "expected_seconds", "generate"]
 
@@ -112,10 +114,10 @@ def generate(
 def expected_seconds(layout: Layout, cliques: Sequence[Clique], families: int, most: int) -> float:
     """CPU seconds that `generate` takes; from generated families (docs/benchmarks.md).
 
-    How many children they have is not known: √`most` each is assumed.
+    How many children they have is not known: half of `most` each is assumed, √`most` of few.
     """
-    each = math.sqrt(most)
-    children, siblings = families * each, {*layout.sibling}
+    each = max(math.sqrt(most), most / 2)
+    children, siblings = families * each, {twin for _, twin in layout.twins}
     pairs = sum(not siblings.isdisjoint(clique) for clique in cliques)
     views = len(cliques) - pairs + pairs * (1 if layout.ordered else each)
     return _SECONDS * children * _turns(children, EFFORT) * views
@@ -142,11 +144,6 @@ def copied(
     return chosen, at + np.arange(at.size)
 
 
-def _places(index: Whole, size: Whole) -> Whole:
-    """Where a child stands: 0 alone, 1 first, 2 in the middle, 3 last."""
-    return np.where(size == 1, 0, np.where(index == 0, 1, np.where(index < size - 1, 2, 3)))
-
-
 # --- children to begin with ----------------------------------------------------------------------
 
 
@@ -170,7 +167,7 @@ def _first_children(
     parents, sizes = homes
     starts = np.cumsum(sizes) - sizes
     children = np.zeros((int(sizes.sum()), len(layout.child)), np.int64)
-    twins = [(k, i) for k, i in enumerate(layout.sibling) if i is not None]
+    twins = [(layout.child.index(i), twin) for i, twin in layout.twins]
     told = _importance(model, layout, cliques)
     for size in range(1, int(sizes.max(initial=0)) + 1):
         own = np.flatnonzero(sizes == size)
@@ -178,7 +175,7 @@ def _first_children(
             continue
         pool: list[Codes] = []
         for index in range(size):
-            place = int(_places(np.array(index), np.array(size)))
+            place = int(positions(np.array(index), np.array(size)))
             if layout.ordered or index == 0:
                 many = own.size * (1 if layout.ordered else size)
                 pool = _drawn(model, layout, (size, place), many, cliques, rng)
@@ -221,14 +218,9 @@ def _drawn(
     away = np.where(legal, np.abs(sizes - size), np.iinfo(np.int64).max)
     legal &= away == away.min()
     outside = {layout.size, layout.pos}
-    own = Weighted(
-        model.shape,
-        tuple(column[legal] for column in model.codes),
-        model.weights[legal],
-        tuple(clique for clique in cliques if not outside & set(clique)),
-        model.swaps,
-    )
-    return own.sample(rows, rng)
+    codes = tuple(column[legal] for column in model.codes)
+    held = tuple(clique for clique in cliques if not outside & set(clique))
+    return replace(model, codes=codes, weights=model.weights[legal], cliques=held).sample(rows, rng)
 
 
 def _fill_in(pool: list[Codes], model: Weighted, layout: Layout, rng: np.random.Generator) -> None:
@@ -236,9 +228,7 @@ def _fill_in(pool: list[Codes], model: Weighted, layout: Layout, rng: np.random.
 
     A model that knows pairs alone does not know that all columns of a sibling are there or none.
     """
-    for i, twin in zip(layout.child, layout.sibling, strict=True):
-        if twin is None:
-            continue
+    for i, twin in layout.twins:
         law = np.cumsum(_rounded(model.marginal((i, twin))[:, :-1]), axis=1)
         places = np.flatnonzero(pool[twin] == model.shape[twin] - 1)
         own = law[pool[i][places]]
@@ -303,7 +293,7 @@ class _Crowd:
         self.group = sizes[self.owner]
         place = np.zeros_like(index)
         if layout.ordered:
-            place = _places(index, self.group)
+            place = positions(index, self.group)
             self.group = self.group * (int(sizes.max(initial=0)) + 1) + index
         self.people = np.column_stack([children, place, self.owner]).astype(np.uint32)
         codes = sizes - (not layout.childless)
@@ -336,7 +326,7 @@ class _Crowd:
     ) -> None:
         """Exchange children until the effort is spent; the objective only falls."""
         held = [clique for clique in cliques if self._moves(clique)]
-        same = {*zip(self.layout.child, self.layout.sibling, strict=True)}
+        same = self.layout.twins
         if self.layout.ordered:
             held += [(self.layout.size, *clique) for clique in held if clique in same]
         tables = _Tables(self, [*held, *forbidden])
@@ -429,17 +419,27 @@ class _Crowd:
     def _alike(self, rng: np.random.Generator) -> NDArray[np.uint32]:
         """Every child with one of its group, alike in the leading columns of a random order."""
         order = rng.permutation(self.owner.size)
-        key, room = self.group[order], 2**62 // (int(self.group.max(initial=0)) + 1)
-        for k in map(int, rng.permutation(len(self.layout.child))):
-            values = self.layout.values[k]
-            if values > room:
-                break
-            key, room = key * values + self.people[order, k], room // values
+        key = self.group[order].copy()
+        self._refine([(key, order)], range(len(self.layout.child)), rng)
         order = order[np.argsort(key, kind="stable")]
         one = rng.permutation(order.size)
         other = np.minimum(one + rng.integers(1, _NEAR + 1, one.size), order.size - 1)
         pairs = np.stack([order[one], order[other]]).astype(np.uint32)
         return pairs[:, self.group[pairs[0]] == self.group[pairs[1]]]
+
+    def _refine(
+        self, keys: Sequence[tuple[Whole, Whole]], columns: Sequence[int], rng: np.random.Generator
+    ) -> None:
+        """Tell equal keys of children apart by as many columns as fit, in random order."""
+        room = 2**62 // (int(keys[0][0].max(initial=0)) + 1)
+        for k in map(int, rng.permutation(columns)):
+            values = self.layout.values[k]
+            if values > room:
+                break
+            room //= values
+            for key, who in keys:
+                key *= values
+                key += self.people[who, k]
 
     def _joins(self, clique: Clique) -> bool:
         """Whether this table has one column of a child and one of a sibling."""
@@ -477,15 +477,8 @@ class _Crowd:
         group = self.group[moved] * int(rng.integers(2))
         key, wanted = cell * (int(group.max(initial=0)) + 1) + group, group[at]
         wanted = goal * (int(group.max(initial=0)) + 1) + wanted
-        room = 2**62 // (int(key.max(initial=0)) + 1)
-        for c in map(int, rng.permutation(len(layout.child))):
-            values = layout.values[c]
-            if values > room:
-                break
-            if c != k:
-                key = key * values + self.people[moved, c]
-                wanted = wanted * values + self.people[moved[at], c]
-                room //= values
+        others = [c for c in range(len(layout.child)) if c != k]
+        self._refine([(key, moved), (wanted, moved[at])], others, rng)
         shuffled = rng.permutation(moved.size)
         order = shuffled[np.argsort(key[shuffled], kind="stable")]
         near = np.searchsorted(key[order], wanted) + rng.integers(0, _NEAR, at.size)
@@ -517,7 +510,7 @@ class _Tables:
         from understudy.models import _exchange as kernels
 
         layout, shape = crowd.layout, crowd.shape
-        siblings = {i for i in layout.sibling if i is not None}
+        siblings = {twin for _, twin in layout.twins}
         # Those without a sibling come first.
         order = sorted(range(len(cliques)), key=lambda c: bool(siblings & set(cliques[c])))
         ordered = [cliques[c] for c in order]

@@ -93,7 +93,7 @@ def fit(
     cliques: Sequence[Clique] = (),
     project: Projection | None = None,
     ordered: Sequence[int] = (),
-    absent: Sequence[int] = (),
+    twins: Sequence[Clique] = (),
     tell: Callable[[], None] = lambda: None,
 ) -> Fitted:
     """Fit everything that was measured; `cliques` are what sampled rows will be held to.
@@ -101,8 +101,8 @@ def fit(
     `tell` is called before every pass over all blocks.
 
     `ordered` says how many of each column's values, the first ones, are in an order: tables of pairs
-    that were measured in runs of them are fitted smoothly (`smooth`). The last value of the columns in
-    `absent` says that there is no sibling.
+    that were measured in runs of them are fitted smoothly (`smooth`). `twins` are columns of a child
+    with the same of a sibling, whose last value says that there is none.
 
     `project` moves records that public rules forbid to the nearest that they allow. It does so before
     the records are weighed, so that what was measured is fitted by allowed records alone: the model
@@ -110,11 +110,11 @@ def fit(
     """
     rows = max(float(rows), 1.0)
     estimates, deviations = one_ways(shape, measured, rows)
-    found, gains = blocks_of(shape, measured, estimates, rows, absent=absent)
+    found, gains = blocks_of(shape, measured, estimates, rows, twins=twins, ordered=ordered)
     columns = column_blocks(estimates)
     blocks = [_smooth(block, estimates, ordered) for block in found if block.shows]
     if ordered:
-        blocks += trends(measured, estimates, ordered, rows)
+        blocks += trends(measured, estimates, ordered, rows, [other for _, other in twins])
     tree = JunctionTree(shape, *grow(shape, gains, effort.tree_cells))
     _fit_tree(tree, [*blocks, *columns], rows, effort.tree_sweeps, tell)
     codes = tree.sample(effort.records, rng)

@@ -10,13 +10,13 @@ far as to the next run. Values beside the order (special ones, null) keep factor
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from statistics import NormalDist
 
 import numpy as np
 
 from understudy._types import Table
 from understudy.models.blocks import Block
 from understudy.models.measured import Labels, merge
+from understudy.models.scores import normal_scores
 
 __all__ = ["Smooth", "between", "in_runs", "smooth"]
 
@@ -80,9 +80,7 @@ def in_runs(labels: Labels, ordered: int) -> bool:
 
 def between(labels: Labels, estimate: Table, ordered: int) -> Table:
     """A row for every value: the shares of the runs on either side of it, which sum to one."""
-    share = np.maximum(estimate[:ordered], 1e-9 * max(float(estimate.sum()), 1e-300))
-    share = share / share.sum()
-    scores = np.array([NormalDist().inv_cdf(at) for at in np.cumsum(share) - share / 2])
+    share, scores = normal_scores(estimate, ordered)
     runs = labels[:ordered]
     count = int(runs.max()) + 1
     found = np.eye(int(labels.max()) + 1)[labels]

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from statistics import NormalDist
 
 import numpy as np
 
 from understudy._types import Clique, Table
 from understudy.models.blocks import Block
 from understudy.models.measured import Measured, merge
+from understudy.models.scores import scores
 
-__all__ = ["Trend", "scores", "trends"]
+__all__ = ["Trend", "trends"]
 
 _STEPS, _FURTHEST, _TURN = 4, 1.0, 30.0
 """Of Newton's method; how far λ goes in one; and the logarithm of how far all turn a cell."""
@@ -29,8 +29,6 @@ _FLATTEST = 0.2
 """The least slope of a sum in λ, over that of independent columns."""
 _ROUNDS, _RARE, _SURE = 30, 0.02, 500.0
 """Of expectation and maximisation, and the least share of pairs with a trend, and without one."""
-_INSIDE = 0.5
-"""The share of rows in order from which on their order is the score."""
 
 
 @dataclass(eq=False)
@@ -67,17 +65,25 @@ class Trend(Block):
 
 
 def trends(
-    measured: Sequence[Measured], estimates: Sequence[Table], ordered: Sequence[int], rows: float
+    measured: Sequence[Measured],
+    estimates: Sequence[Table],
+    ordered: Sequence[int],
+    rows: float,
+    siblings: Sequence[int] = (),
 ) -> list[Trend]:
     """The trend of every pair of ordered columns, from all that was measured of it.
 
-    `ordered` says how many of each column's values, the first ones, are in an order.
+    `ordered` says how many of each column's values, the first ones, are in an order, `siblings` which
+    columns are those of a sibling.
     """
     views: dict[Clique, list[Measured]] = {}
     for m in measured:
         if len(m.clique) == 2 and all(ordered[i] > 1 for i in m.clique):
             views.setdefault(m.clique, []).append(m)
-    own = {i: scores(estimates[i], ordered[i]) for i in sorted({i for pair in views for i in pair})}
+    own = {
+        i: scores(estimates[i], ordered[i], sibling=i in siblings)
+        for i in sorted({i for pair in views for i in pair})
+    }
     found = [
         _trend(pair, seen, (estimates[pair[0]], estimates[pair[1]]), (own[pair[0]], own[pair[1]]),
                rows)
@@ -151,22 +157,3 @@ def _trend(
         scores=own, sums=tuple(sums), target=base + beyond * scale,
     )  # fmt: skip
     return block, at, noise * (scale / rows) ** 2
-
-
-def scores(estimate: Table, ordered: int) -> Table:
-    """A number for every value, of mean 0 and variance 1.
-
-    The normal score of the first `ordered` values, and the mean for all others; where fewer than half
-    of the rows lie in these, whether a row does.
-    """
-    share = np.maximum(estimate, 1e-9 * max(float(estimate.sum()), 1e-300))
-    share = share / share.sum()
-    inside = share[:ordered] / share[:ordered].sum()
-    found = np.zeros(share.size)
-    if float(share[:ordered].sum()) < _INSIDE:
-        found[:ordered] = 1.0
-    else:
-        normal = np.array([NormalDist().inv_cdf(at) for at in np.cumsum(inside) - inside / 2])
-        found[:ordered] = normal - float(normal @ inside)
-    found -= float(found @ share)
-    return found / max(float(np.sqrt(found**2 @ share)), 1e-300)

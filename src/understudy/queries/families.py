@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique, Codes
 from understudy.queries.evaluate import Counter, SparseCounter
-from understudy.schema.family import POSITIONS, Layout
+from understudy.schema.family import Layout
+from understudy.schema.views import POSITIONS, positions
 
-_ONLY, _FIRST, _MIDDLE, _LAST = range(len(POSITIONS))
 _CHUNK = 1 << 20
 """Views that are held at once."""
 
@@ -125,7 +125,7 @@ class ViewCounts:
                 codes[twin] = _taken(column, sibling, shape[twin] - 1)
         if layout.pos is not None:
             place = child - (np.cumsum(sizes) - sizes)[family]
-            found = np.where(child < 0, len(POSITIONS), _positions(place, sizes[family]))
+            found = np.where(child < 0, len(POSITIONS), positions(place, sizes[family]))
             codes[layout.pos] = found.astype(np.uint8)
         return codes
 
@@ -157,12 +157,6 @@ def level_of(clique: Clique, layout: Layout) -> int:
     if any(i in layout.sibling for i in clique):
         return 2
     return int(any(i in layout.child or i == layout.pos for i in clique))
-
-
-def _positions(place: Whole, sizes: Whole) -> Whole:
-    """The code of where a child stands among so many."""
-    inner = np.where(place == 0, _FIRST, np.where(place == sizes - 1, _LAST, _MIDDLE))
-    return np.where(sizes == 1, _ONLY, inner)
 
 
 def _taken(column: Codes, at: Whole, none: int) -> Codes:

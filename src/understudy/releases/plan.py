@@ -79,7 +79,7 @@ def design_of(
         schema.apart,
         schema.ordered,
         schema.weight,
-        schema.absent,
+        schema.twins,
         schema.project if schema.constrained else None,
     )
 

@@ -145,6 +145,12 @@ class Layout:
     childless: bool
 
     @property
+    def twins(self) -> tuple[Clique, ...]:
+        """Columns of the child, each with that of its sibling."""
+        pairs = zip(self.child, self.sibling, strict=True)
+        return tuple((i, twin) for i, twin in pairs if twin is not None)
+
+    @property
     def ordered(self) -> bool:
         """Whether the sibling is the child before."""
         return self.pos is not None
@@ -286,9 +292,9 @@ class FamilySchema(Schema):
         return self._rules
 
     @property
-    def absent(self) -> Clique:
-        """Columns of siblings, whose last code says that there is none."""
-        return tuple(i for i in self.layout.sibling if i is not None)
+    def twins(self) -> tuple[Clique, ...]:
+        """Columns of a child with the same of a sibling, whose last code says that there is none."""
+        return self.layout.twins
 
     @property
     def constrained(self) -> bool:
@@ -358,9 +364,9 @@ class FamilySchema(Schema):
         parents, children, family = self.tables
         layout, names = self.layout, [column.name for column in self.modelled]
         named = _naming(parents, children, family).siblings(self.rules)
-        siblings = {i for i in layout.sibling if i is not None}
+        siblings = {twin for _, twin in layout.twins}
         weights = dict.fromkeys(siblings, _SIBLINGS_WEIGH)
-        same = {*zip(layout.child, layout.sibling, strict=True)} if layout.ordered else set()
+        same = layout.twins if layout.ordered else ()
         free = [i for i in range(len(names)) if i not in siblings]
         wanted = list(itertools.combinations(free, 2))
         for one, other in _sibling_pairs(children, family, named):

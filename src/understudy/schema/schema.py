@@ -349,8 +349,8 @@ class Schema(Domain):
         return nulled(batch.column(name), (*self.null_values, *own))
 
     @property
-    def absent(self) -> Clique:
-        """Columns whose last code says that there is no sibling: none, but in families."""
+    def twins(self) -> tuple[Clique, ...]:
+        """Columns with the same of a sibling: none, but in families."""
         return ()
 
     @property

@@ -23,6 +23,12 @@ _ONLY, _FIRST, _MIDDLE, _LAST = range(len(POSITIONS))
 Codes = NDArray[Any]
 
 
+def positions(place: Codes, sizes: Codes) -> Codes:
+    """The code of where a child stands among so many."""
+    inner = np.where(place == 0, _FIRST, np.where(place == sizes - 1, _LAST, _MIDDLE))
+    return np.where(sizes == 1, _ONLY, inner)
+
+
 def coherent(codes: Sequence[Codes], layout: Layout, shape: Sequence[int]) -> list[Codes]:
     """The records with numbers of children kept, and all else in agreement with them.
 

@@ -63,8 +63,8 @@ class Design:
     """Whether neighbouring codes of a column are neighbouring values; may be left out."""
     weight: int = 1
     """What one whom the promise speaks of weighs among the rows; above 1 for families."""
-    absent: tuple[int, ...] = ()
-    """Columns of siblings, of which the last code says that there is none; of families alone."""
+    twins: tuple[Clique, ...] = ()
+    """Columns of a child with the same of a sibling, whose last code says that there is none."""
     project: Projection | None = field(default=None, compare=False, repr=False)
     """Moves records that public rules forbid to the nearest that they allow; None without rules."""
 

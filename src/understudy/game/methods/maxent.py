@@ -154,7 +154,7 @@ class MaxEntMethod(Method):
     ) -> tuple[Opening | Survey | WorstAgain, Particles]:
         """The survey, or selections, against weighted records; columns alone without pairs."""
         closure, sigma = self._closure(design), _sigmas(plan)
-        data = Particles(self.records, ordered=_in_order(design), absent=design.absent)
+        data = Particles(self.records, ordered=_in_order(design), twins=design.twins)
         columns, pairs = (
             tuple(
                 Tier(tier.purpose, sigma[tier.purpose], tier.cliques)
@@ -163,7 +163,8 @@ class MaxEntMethod(Method):
             )
             for tiers in (_column_tiers(design), _pair_tiers(design, closure))
         )
-        first = Opening(columns, pairs, data.ordered)
+        runs = data.ordered if design.weight == 1 else ()  # of families not tried
+        first = Opening(columns, pairs, runs)
         if not closure:
             return first, data
         if WorstAgain.SELECT in plan:
@@ -418,9 +419,7 @@ class _Tables:
 
 
 def _in_order(design: Design) -> tuple[int, ...]:
-    """How many of each column's values, the first ones, are in an order; families are left out."""
-    if design.weight > 1:  # not tried
-        return ()
+    """How many of each column's values, the first ones, are in an order."""
     none = (0,) * len(design.shape)
     facts = zip(design.shape, design.ordered or none, design.apart or none, strict=True)
     return tuple(size - apart if ordered else 0 for size, ordered, apart in facts)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from understudy._types import Clique
 from understudy.models import Measured, Weighted
 from understudy.models.fitting import Effort, Fitted, fit, independent
 from understudy.players.base import Answers, DataPlayer, Kind, Problem
@@ -32,8 +33,8 @@ class Particles(DataPlayer[State]):
     sweeps: int = 4
     ordered: tuple[int, ...] = ()
     """How many of each column's values, the first ones, are in an order; empty: none of any."""
-    absent: tuple[int, ...] = ()
-    """Columns of siblings, whose last value says that there is none."""
+    twins: tuple[Clique, ...] = ()
+    """Columns of a child with the same of a sibling, whose last value says that there is none."""
 
     accepts = frozenset({Kind.TABLE, Kind.COARSENED})
     shows = Fitted
@@ -77,6 +78,6 @@ class Particles(DataPlayer[State]):
         self, problem: Problem, measured: tuple[Measured, ...], key: int, effort: Effort
     ) -> Fitted:
         rng = np.random.default_rng(key)
-        known = problem.cliques, problem.project, self.ordered, self.absent
+        known = problem.cliques, problem.project, self.ordered, self.twins
         tell = passes(problem.watch)
         return fit(problem.shape, measured, problem.rows, effort, rng, *known, tell=tell)
