@@ -42,7 +42,8 @@ from understudy.releases.measurements import measurements
 from understudy.releases.notebook import progress_here
 from understudy.releases.options import Options, takes_options
 from understudy.releases.plan import Prepared, prepare
-from understudy.releases.release import Release, drawn_rows
+from understudy.releases.release import Release
+from understudy.releases.rows import drawn_rows, together
 from understudy.releases.warm import warmed
 from understudy.schema import Schema
 from understudy.schema.family import FamilySchema
@@ -170,6 +171,7 @@ class Reserved:
             synthetic = families.one_view_each(self.key)
             codes = schema.encode(synthetic)
         else:
+            model = together(schema, model)
             codes, synthetic = drawn_rows(schema, model, size, self.key)
         views = None if families is None else families.views
         progress(Progress("sampling", 1, 1))
