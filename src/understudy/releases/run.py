@@ -22,7 +22,8 @@ from understudy._version import __version__
 from understudy.errors import InputError, WorkError
 from understudy.game import Played, play
 from understudy.game.forecast import Errors, shown, updated
-from understudy.models import Empirical, Weighted
+from understudy.models import Empirical, Measured, Weighted
+from understudy.models.measured import total
 from understudy.models.weighted import swaps_for
 from understudy.privacy.cost import Gaussian
 from understudy.privacy.exact import ExactRows
@@ -155,8 +156,15 @@ class Reserved:
         if measured is not None and progress is not silent:
             progress(Progress("playing", 0, 1, seconds=prepared.forecast(count).seconds))
         query, data = method.players(design, plan)
-        played = play(design.problem(estimate), query, data, gate, rng, progress)
+        sigma = 0.0
+        if measured is not None and design.weight == 1:  # families are counted otherwise
+            counted = plan[certificates.ROWS].event
+            assert isinstance(counted, Gaussian)
+            sigma = counted.sigma
+        played = play(design.problem(estimate, sigma), query, data, gate, rng, progress)
         model = played.model
+        tables = [t for answers in played.answers for t in answers if isinstance(t, Measured)]
+        rows = total(tables, estimate, sigma)
         size = prepared.options.rows or count
         if method.whole and isinstance(model, Empirical):
             size = model.size
@@ -213,7 +221,7 @@ class Reserved:
             },
             "diagnostics": {
                 **played.diagnostics,
-                **agreement(model, codes, played.answers, estimate, design.names, views),
+                **agreement(model, codes, played.answers, rows, design.names, views),
             },
             "measurements": measurements(played.answers),
             "native": self.source.native,
