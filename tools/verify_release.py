@@ -276,6 +276,7 @@ LEAVES: dict[str, Callable[[Any], bool]] = {
     "integer": _is_int(-(2**63), 2**63),
     "positive": _is_number(1e-60, 1e18),
     "share": _is_number(0, 1),
+    "correlation": _is_number(-1, 1),
     "beta": _is_number(1e-15, 0.5),
     "rate": _is_number(2.0**-32, 1),
     "not negative": _is_number(0, 1e300),
@@ -337,6 +338,7 @@ BODIES = {
 }  # fmt: skip
 SHOWN = [{**LINK, "kind": f"={kind}", "body": body} for kind, body in BODIES.items()]
 MODEL = {"kind": "name", "shape": ["above 0"]}
+COPULA = {"columns": ["natural"], "ends": [["number"]], "correlations": [["correlation"]]}
 MANIFEST = {
     "format": "=understudy release",
     "version": "one",
@@ -3381,13 +3383,35 @@ def in_domain(value: Any, column: dict[str, Any], type_: pa.DataType) -> bool:
     return low <= value <= high and (kind != "integer" or value == int(value))
 
 
+def copula_problems(copula: dict[str, Any], shape: list[int]) -> Iterator[str]:
+    """It says how values lie inside cells, so what it must be is only a normal law of columns."""
+    columns, matrix = copula["columns"], copula["correlations"]
+    sizes = {len(columns), len(copula["ends"]), len(matrix), *map(len, matrix)}
+    if len(sizes) > 1 or not 2 <= len(columns) <= 64 or len(set(columns)) < len(columns):
+        yield "the copula of the model is of no columns"
+    elif max(columns) >= len(shape) or any(
+        len(ends) >= shape[i] or any(a >= b for a, b in itertools.pairwise(ends))
+        for i, ends in zip(columns, copula["ends"], strict=True)
+    ):
+        yield "the copula of the model leaves its cells"
+    elif not (
+        (np.array(matrix) == np.array(matrix).T).all()
+        and (np.diag(matrix) == 1).all()
+        and np.linalg.eigvalsh(np.array(matrix, float))[0] > 0
+    ):
+        yield "the copula of the model has no correlations"
+
+
 def model_problems(b: Bundle) -> Iterator[str]:
     plain_file(b.folder / "model.json")
     model = parsed((b.folder / "model.json").read_bytes())
-    fits(model, ({**MODEL, "cliques": [["natural"]], "swaps?": "swaps"}, MODEL), "model.json")
-    if "swaps" in model and model["kind"] != "weighted":
-        yield "only weighted records are exchanged for others"
+    weighted = {**MODEL, "cliques": [["natural"]], "swaps?": "swaps", "copula?": COPULA}
+    fits(model, (weighted, MODEL), "model.json")
+    if ("swaps" in model or "copula" in model) and model["kind"] != "weighted":
+        yield "only weighted records are exchanged for others, or have a copula"
         return
+    if "copula" in model:
+        yield from copula_problems(model["copula"], model["shape"])
     if ("cliques" in model) != (model["kind"] != "empirical"):
         yield "the model lacks its marginals, or has some"
         return
@@ -3473,13 +3497,75 @@ def check_drawn(b: Bundle) -> Iterator[str]:
             return
     if schema.get("geography"):
         return
-    for cell, own, (at, beside) in zip(read, found, points, strict=True):
+    model = parsed((b.folder / "model.json").read_bytes())
+    scores = scores_of(model["copula"], found, rng) if "copula" in model else {}
+    for i, (cell, own, (at, beside)) in enumerate(zip(read, found, points, strict=True)):
         drawn = cell.draw(np.where(beside < 0, own, 0), rng)
+        if i in scores and (cell.lows < cell.highs).any():
+            drawn = arranged(drawn, own, np.flatnonzero(beside < 0), scores[i])
         if cell.column["name"] in ordered:
             continue
         if wrong := int(((beside < 0) & ~cell.same(at, drawn)).sum()):
             yield f"{wrong} values of {cell.column['name']!r} are not those that the key gives"
             return
+
+
+def arranged(
+    drawn: np.ndarray, codes: np.ndarray, inside: np.ndarray, scores: np.ndarray
+) -> np.ndarray:
+    """Points, exchanged among the rows of each cell: they come in the order of the scores."""
+    found = drawn.copy()
+    rows = inside[np.lexsort((scores[inside], codes[inside]))]
+    found[rows] = np.sort(drawn[inside])
+    return found
+
+
+def scores_of(
+    copula: dict[str, Any], codes: list[np.ndarray], rng: np.random.Generator
+) -> dict[int, np.ndarray]:
+    """Normal scores of rows, correlated and inside the intervals that their codes are (Gibbs sampling).
+
+    For 32,768 rows at a time: every column by itself, then three times each column given all others.
+    """
+    columns, precision = copula["columns"], np.linalg.inv(np.array(copula["correlations"]))
+    own = np.stack([codes[i] for i in columns])
+    scores = np.zeros(own.shape)
+    for start in range(0, own.shape[1], 2**15):
+        part = slice(start, start + 2**15)
+        lows, highs = (
+            np.stack([
+                np.array(ends)[np.minimum(each, len(ends) - 1)]
+                for each, ends in zip(own[:, part], sides, strict=True)
+            ])
+            for sides in (
+                [[-np.inf, *ends, -np.inf] for ends in copula["ends"]],
+                [[*ends, np.inf, np.inf] for ends in copula["ends"]],
+            )
+        )  # fmt: skip
+        z = np.stack(
+            [_normal_between(low, high, rng) for low, high in zip(lows, highs, strict=True)]
+        )
+        for k in [*range(len(columns))] * 3:
+            spread = precision[k, k] ** -0.5
+            mean = z[k] - (precision[k] @ z) / precision[k, k]
+            z[k] = mean + spread * _normal_between(
+                (lows[k] - mean) / spread, (highs[k] - mean) / spread, rng
+            )
+            z[k] = np.clip(z[k], lows[k], highs[k])
+        scores[:, part] = z
+    return dict(zip(columns, scores, strict=True))
+
+
+def _normal_between(low: np.ndarray, high: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Standard normal numbers between ends, on the side where the law's tail is exact."""
+    flip = low > 0
+    one, other = (
+        np.array([math.erfc(-x / math.sqrt(2)) / 2 for x in end])
+        for end in (np.where(flip, -high, low), np.where(flip, -low, high))
+    )
+    share = np.clip(one + rng.random(low.size) * (other - one), 1e-300, 1 - 2.0**-53)
+    drawn = np.array([NormalDist().inv_cdf(p) for p in share.tolist()])
+    return np.clip(np.where(flip, -drawn, drawn), low, high)
 
 
 @dataclass(frozen=True)

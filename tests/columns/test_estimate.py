@@ -118,6 +118,24 @@ def test_heavy_tails_end_and_open_columns_have_no_island_far_away():
         assert errors(tail, found)[0] < 0.06
 
 
+def test_noise_beside_the_last_values_is_no_tail():
+    """Four cells of noise, none of them clear, look like what is before them."""
+    scale = Scale(0, 10**7)
+    edges = first(scale)
+    counts = np.zeros(len(edges) - 1)
+    at = {float(edge): cell for cell, edge in enumerate(edges[:-1])}
+    for low, rows in ((1e4, 9_000), (1e5, 160), (2e5, 180), (5e5, 80), (1e6, 90), (2e6, 95)):
+        counts[at[low]] = rows
+    counts[at[5e6]] = 90
+    shape = learned(scale, [Measured(edges, counts, 49.0)], None, 9_700)
+    beyond = np.array(shape.leaves[:-1]) >= 10**6
+    assert np.array(shape.weights)[beyond].sum() < 0.01 * sum(shape.weights)
+    counts[at[5e6]] = 400
+    shape = learned(scale, [Measured(edges, counts, 49.0)], None, 10_000)
+    beyond = np.array(shape.leaves[:-1]) >= 5 * 10**6
+    assert np.array(shape.weights)[beyond].sum() > 0.02 * sum(shape.weights)
+
+
 def test_days_follow_the_calendar():
     rng = RNG(0)
     day = (16_000 + rng.beta(2, 3, ROWS) * 900).astype(np.int64)

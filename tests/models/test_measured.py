@@ -11,6 +11,7 @@ from tests.thorough import examples
 
 from understudy.models.measured import (
     Coarse,
+    Measured,
     adjacent,
     frequent,
     merge,
@@ -19,6 +20,7 @@ from understudy.models.measured import (
     ordered_labels,
     pair_labels,
     simplex,
+    total,
 )
 from understudy.privacy.coarsened import Coarsened
 
@@ -223,3 +225,20 @@ def test_huge_and_single_values():
     assert simplex(np.array([-(10**15)]), 3) == pytest.approx([1.0])
     far = simplex(np.array([10**15, -(10**15), 10**15]), 10)
     np.testing.assert_allclose(far, [0.5, 0.0, 0.5], atol=1e-6)
+
+
+# --- the number of rows ---------------------------------------------------------------------------
+
+
+def test_the_number_of_rows_follows_all_tables_by_precision():
+    tables = [
+        Measured((0,), np.array([60.0, 50.0]), 1.0),  # a sum of 110 with variance 2
+        Measured((0, 1), np.full((2, 4), 12.0), 2.0),  # 96 with 32
+    ]
+    expected = (100 / 4 + 110 / 2 + 96 / 32) / (1 / 4 + 1 / 2 + 1 / 32)
+    assert total(tables, 100, 2.0) == pytest.approx(expected)
+    assert total([], 100, 2.0) == 100
+
+
+def test_a_public_number_of_rows_stays():
+    assert total([Measured((0,), np.array([60.0, 50.0]), 1.0)], 100, 0.0) == 100

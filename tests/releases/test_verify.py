@@ -21,7 +21,7 @@ from understudy.privacy.chain import Entry
 from understudy.privacy.ledger import Ledger
 from understudy.privacy.noise import OpenDPNoise
 from understudy.releases import bundle
-from understudy.releases.release import drawn_rows
+from understudy.releases.rows import drawn_rows
 from understudy.schema import Category, Schema
 
 FILES = ["release.json", "synthetic.parquet", "model.json", "model.npz", "schema.toml"]

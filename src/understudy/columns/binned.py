@@ -511,6 +511,19 @@ class Binned(Modelled):
         places = np.where(special, len(codes) + marks, np.arange(len(codes)))
         return both.take(array_of(places)).cast(values.type)
 
+    @property
+    def wide(self) -> bool:
+        """Whether some cell holds more than one value."""
+        return bool((self.grid.lows < self.grid.highs).any())
+
+    def arranged(self, values: pa.Array, codes: NDArray[np.integer], scores: NDArray) -> pa.Array:
+        """Decoded values, exchanged between the rows of each cell so that scores are in their order."""
+        at = np.flatnonzero(codes < len(self.grid))
+        points = self._read(values, ())[0][at]
+        places = np.arange(len(codes))
+        places[at[np.lexsort((scores[at], codes[at]))]] = at[np.argsort(points, kind="stable")]
+        return values.take(array_of(places))
+
     def _ordinary(self, cells: NDArray[np.intp], points: NDArray) -> NDArray:
         """Drawn points, moved inside their cells where they are special values."""
         if not self._special_points:

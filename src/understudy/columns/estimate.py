@@ -28,6 +28,8 @@ Between close bounds, loose ones and without any: one cell of noise at 10⁹ wou
 """
 LAST_RESORTS = ((3.0, 2.0), (2.0, 1.5))
 """The same where nothing is found."""
+CLEAR = 4.0
+"""The last cell found holds so many deviations by itself."""
 TRACE = 0.05
 """A tail ends where less than so many deviations are expected."""
 AT_BOUND = 2.0
@@ -200,6 +202,8 @@ def _top(scale: Scale, edges: NDArray[Any], counts: Floats, sigma: Floats) -> Fl
         least = np.where(sooner, AT_BOUND, found) * sigma
         mass[points] = np.where(counts > least, counts, 0.0)[points]
         if mass.any():
+            if not scale.even:
+                mass[line] = _without_ends(mass[line], y, s)
             mass[line] = _tails(mass[line], y, s, width)
             return mass
     best = np.argmax(counts / sigma)  # nothing but noise: any guess will do
@@ -225,6 +229,18 @@ def _measure(scale: Scale, edges: NDArray[Any]) -> Floats:
         return width
     small, large = np.minimum(low, high), np.maximum(low, high)
     return np.clip(np.log10((large + 1e-300) / np.maximum(small, 1e-300)), 0.02, 0.5)
+
+
+def _without_ends(fit: Floats, y: Floats, sigma: Floats) -> Floats:
+    """What was found, less cells at its ends that are not clear by themselves: tails say more of them.
+
+    The fit goes on where it is near the counts, and some noise is near those of any cells before.
+    """
+    clear = np.flatnonzero((fit > 0) & (y >= CLEAR * sigma))
+    if len(clear):
+        fit = fit.copy()
+        fit[: clear[0]] = fit[clear[-1] + 1 :] = 0.0
+    return fit
 
 
 def _tails(fit: Floats, y: Floats, sigma: Floats, width: Floats) -> Floats:

@@ -6,6 +6,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from understudy.errors import InputError
+from understudy.models.copula import Copula
 from understudy.models.decomposable import Decomposable
 from understudy.models.empirical import Empirical
 from understudy.models.measured import Measured, View, simplex
@@ -34,4 +35,6 @@ def from_arrays(
     codes = tuple(arrays[f"column_{i}"] for i in range(len(shape)))
     if kind == "empirical":
         return Empirical(shape, codes)
-    return Weighted(shape, codes, arrays["weights"], parts, swaps)
+    copula = description.get("copula")
+    copula = Copula.from_json(copula) if isinstance(copula, dict) else None
+    return Weighted(shape, codes, arrays["weights"], parts, swaps, copula)

@@ -50,6 +50,18 @@ class Measured:
     draws: int = 1
 
 
+def total(measured: Sequence[Measured], rows: float, sigma: float) -> float:
+    """The number of rows, known with noise of deviation `sigma`, and from the sums of all tables.
+
+    Where it is public `sigma` is 0, and it stays as it is.
+    """
+    if sigma == 0:
+        return rows
+    weights = [sigma**-2, *(m.sigma**-2 / m.values.size for m in measured)]
+    sums = [rows, *(float(m.values.sum()) for m in measured)]
+    return float(np.average(sums, weights=weights))
+
+
 def simplex(values: NDArray[np.float64] | NDArray[np.int64], total: float) -> NDArray[np.float64]:
     """The nearest table (least squares) that is non-negative and sums to `total`, over `total`.
 

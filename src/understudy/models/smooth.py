@@ -32,16 +32,19 @@ class Smooth(Block):
     inner: Block = field(kw_only=True)
     along: tuple[Table, Table] = field(kw_only=True)
     """For each column, how far every value (rows) goes along with every run."""
+    runs: tuple[Table, Table] = field(kw_only=True)
+    """What sums a table over the runs of its first column, from the left, and of its second."""
 
     def refine(self, current: Table, rows: float, part: float = 1.0) -> Table:
         """As of `Block`; the sums of runs come near their solution, and nearer when it is repeated."""
-        assert self.inner.labels is not None
         first, second = self.along
+        rows_in, columns_in = self.runs
         shape, factors = (len(first), len(second)), np.ones_like(current)
         for _ in range(_ROUNDS):
             now = current * factors
-            sums = merge(now.reshape(shape), self.inner.labels).reshape(-1)
-            base = merge((now * np.exp(-self.theta)).reshape(shape), self.inner.labels).reshape(-1)
+            before = now * np.exp(-self.theta)
+            sums = (rows_in @ now.reshape(shape) @ columns_in).reshape(-1)
+            base = (rows_in @ before.reshape(shape) @ columns_in).reshape(-1)
             held = (sums > 0) & (base > 0)
             ratio = np.divide(sums, base, out=np.ones_like(sums), where=held)
             self.inner.theta = np.log(ratio)
@@ -69,7 +72,8 @@ def smooth(block: Block, estimates: tuple[Table, Table], ordered: tuple[int, int
     values = (expected * factor[np.ix_(*block.labels)]).reshape(-1)
     unused = np.ones(values.size)  # what is believed of the table, `inner` says
     told = block.clique, None, values, unused, unused, None
-    return Smooth(*told, inner=block, along=(along[0], along[1]))
+    one, other = (np.eye(int(label.max()) + 1)[label] for label in block.labels)
+    return Smooth(*told, inner=block, along=(along[0], along[1]), runs=(one.T, other))
 
 
 def in_runs(labels: Labels, ordered: int) -> bool:

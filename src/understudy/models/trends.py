@@ -35,31 +35,26 @@ _ROUNDS, _RARE, _SURE = 30, 0.02, 500.0
 class Trend(Block):
     """The factor exp(λ·S⊗T) of a pair whose sum is to be `target`: sum + penalty·λ = target."""
 
-    scores: tuple[Table, Table] = field(kw_only=True)
-    sums: tuple[tuple[float, Table, Table], ...] = field(kw_only=True)
-    """The sum that is held, Σ weight·S⊗T, of the scores as they were measured."""
+    along: Table = field(kw_only=True)
+    """S⊗T of every cell."""
+    held: Table = field(kw_only=True)
+    """What a row of every cell adds to the sum that is held: S⊗T, scores as they were measured."""
     target: float = field(kw_only=True)
     penalty: float = field(kw_only=True, default=0.0)
 
     def refine(self, current: Table, rows: float, part: float = 1.0) -> Table:
         """As of `Block`; columns stay about as they are, for scores have mean 0."""
-        first, second = self.scores
-        along = np.outer(first, second)
-        start = float(self.theta @ along.reshape(-1)) / float((along * along).sum())
-        before = current.reshape(along.shape)
+        along, bent = self.along, self.along * self.held
+        start = float(self.theta @ along) / float(along @ along)
         move = 0.0
         for _ in range(_STEPS):
-            now = before * np.exp(np.clip(move * along, -_TURN, _TURN))
-            now *= rows / max(float(now.sum()), 1e-300)
-            mean = float(first @ now @ second) / rows
-            held = sum(weight * float(s @ now @ t) for weight, s, t in self.sums)
+            now = current * np.exp(np.minimum(np.maximum(move * along, -_TURN), _TURN))
+            scale = rows / max(float(now.sum()), 1e-300)
+            mean, held = scale * float(along @ now) / rows, scale * float(self.held @ now)
             off = self.target - held - self.penalty * (start + move)
-            slope = sum(
-                weight * float((s * first) @ now @ (t * second)) for weight, s, t in self.sums
-            )
-            slope = max(slope - mean * held, _FLATTEST * rows) + self.penalty
-            move += float(np.clip(off / slope, -_FURTHEST, _FURTHEST))
-        step = part * np.clip(move * along, -_TURN, _TURN).reshape(-1)
+            slope = max(scale * float(bent @ now) - mean * held, _FLATTEST * rows) + self.penalty
+            move += min(max(off / slope, -_FURTHEST), _FURTHEST)
+        step = part * np.clip(move * along, -_TURN, _TURN)
         self.theta = self.theta + step
         return np.exp(step)
 
@@ -92,8 +87,8 @@ def trends(
     if not found:
         return []
     seen = np.array([(at, variance) for _, at, variance in found])
-    steepest = np.array([[np.abs(each).max() for each in block.scores] for block, _, _ in found])
-    kept = _kept(np.clip(seen[:, 0], -1.0, 1.0), seen[:, 1], steepest.prod(axis=1) ** -2)
+    steepest = np.array([np.abs(block.along).max() for block, _, _ in found])
+    kept = _kept(np.clip(seen[:, 0], -1.0, 1.0), seen[:, 1], steepest**-2)
     for (block, _, _), part in zip(found, kept, strict=True):
         block.penalty = rows * (1 / max(float(part), 1e-6) - 1)
     return [block for block, _, _ in found]
@@ -146,14 +141,14 @@ def _trend(
         noise += weight**2 * variance
         told += weight * slope
     scale = rows / max(told, 1e-300)  # so that the sum is about rows·λ
-    sums = [(weight * scale, first, second) for weight, first, second in sums]
-    base = sum(weight * float(first @ expected @ second) for weight, first, second in sums)
+    held = sum((weight * np.outer(*pair) for weight, *pair in sums), np.zeros_like(expected))
+    held = scale * held.reshape(-1)
     at = beyond * scale / rows
-    along = np.outer(*own)
-    wanted = (expected * np.exp(np.clip(at * along, -_FURTHEST, _FURTHEST))).reshape(-1)
+    along = np.outer(*own).reshape(-1)
+    wanted = expected.reshape(-1) * np.exp(np.clip(at * along, -_FURTHEST, _FURTHEST))
     wanted *= rows / wanted.sum()
     block = Trend(
         pair, None, wanted, wanted, wanted, None,
-        scores=own, sums=tuple(sums), target=base + beyond * scale,
+        along=along, held=held, target=float(held @ expected.reshape(-1)) + beyond * scale,
     )  # fmt: skip
     return block, at, noise * (scale / rows) ** 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique, Codes, Table
 from understudy.errors import InputError
+from understudy.models.copula import Copula
 from understudy.models.empirical import Records
 from understudy.models.measured import commonest
 
@@ -42,12 +43,13 @@ class Weighted(Records):
     """Records (one code array per column) with weights that sum to one, neighbours alike.
 
     `cliques` are the marginals that sampled rows shall have as the model has them, `swaps` how many
-    proposals a row are tried for that.
+    proposals a row are tried for that; `copula` says how values lie together inside their cells.
     """
 
     weights: NDArray[np.float32]
     cliques: tuple[Clique, ...] = ()
     swaps: int = MOST_SWAPS
+    copula: Copula | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -61,13 +63,15 @@ class Weighted(Records):
                 raise InputError(f"marginal {clique} of the model leaves its columns")
         if not 0 <= self.swaps <= MOST_SWAPS:
             raise InputError(f"swaps = {self.swaps} of the model is not from 0 to {MOST_SWAPS}")
+        if self.copula is not None and not self.copula.fits(self.shape):
+            raise InputError("the copula of the model leaves its cells")
         object.__setattr__(self, "weights", weights)
 
     def thinned(self, most: int) -> Weighted:
         """At most so many of the records, evenly along their order; the same model, more roughly."""
         step = -(-self.size // max(most, 1))
         codes = tuple(column[::step] for column in self.codes)
-        return Weighted(self.shape, codes, self.weights[::step], self.cliques, self.swaps)
+        return replace(self, codes=codes, weights=self.weights[::step])
 
     def marginal(self, clique: Clique) -> Table:
         """Shares of the weights, axes in the order of `clique`."""
@@ -97,6 +101,8 @@ class Weighted(Records):
             "cliques": [list(clique) for clique in self.cliques],
             "swaps": self.swaps,
         }
+        if self.copula is not None:
+            description["copula"] = self.copula.to_json()
         arrays: dict[str, NDArray[Any]] = {f"column_{i}": c for i, c in enumerate(self.codes)}
         return description, {**arrays, "weights": self.weights}
 

@@ -188,6 +188,8 @@ class Problem:
     families: tuple[Family, ...] = ()
     project: Projection | None = field(default=None, compare=False, repr=False)
     """Moves records that public rules forbid to the nearest that they allow; None without rules."""
+    rows_sigma: float = 0.0
+    """The deviation of the noise in `rows`; 0 where the number is public."""
     watch: Watch = field(default=silent, compare=False, repr=False)
     """Told how far work that takes long is."""
 

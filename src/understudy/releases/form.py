@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import BundleError
+from understudy.models import copula as copulas
 from understudy.models.weighted import MOST_SWAPS
 from understudy.queries.classes import KINDS
 
@@ -504,10 +505,17 @@ def require_description(description: Any) -> None:
         "cliques": _list(_list(_whole(0, MOST_COLUMNS), 0, MOST_COLUMNS), 0, MOST_MARGINALS),
     }
     listed = _object_of({name: fields[name] for name in ("kind", "shape")})
+    copula = _object_of(
+        {
+            "columns": _list(_whole(0, MOST_COLUMNS), 2, copulas.MOST_COLUMNS),
+            "ends": _list(_list(_number(-100, 100)), 2, copulas.MOST_COLUMNS),
+            "correlations": _list(_list(_number(-1, 1), 2), 2, copulas.MOST_COLUMNS),
+        }
+    )
     kinds = {
         "decomposable": _object_of(fields),
         "empirical": listed,
-        "weighted": _object_of(fields, {"swaps": _whole(0, MOST_SWAPS)}),
+        "weighted": _object_of(fields, {"swaps": _whole(0, MOST_SWAPS), "copula": copula}),
     }
     _by_kind(kinds)(description, "model.json")
     columns = len(description["shape"])

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from understudy.errors import InputError, WorkError
 from understudy.game.forecast import Errors
@@ -47,18 +46,6 @@ def promise_words(
     words = relation.describe(rows_public=rows_public, unit=unit)
     who = "row" if unit is None else unit.column
     return f"{budget}-differential privacy per {who} ({words})"
-
-
-def drawn_rows(
-    schema: Schema, model: Model, rows: int, key: int
-) -> tuple[list[NDArray[Any]], pa.Table]:
-    """(codes, rows): what a model gives for a key. The rows of a release are those of its own key.
-
-    A generator of their own, so that whoever has model and key has the rows; docs/bundle.md says how.
-    """
-    rng = np.random.default_rng(np.random.SeedSequence(key, spawn_key=(0,)))
-    codes = schema.project(model.sample(rows, rng))
-    return codes, schema.decode(codes, rng)
 
 
 @dataclass(frozen=True, eq=False)

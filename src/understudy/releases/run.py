@@ -22,7 +22,8 @@ from understudy._version import __version__
 from understudy.errors import InputError, WorkError
 from understudy.game import Played, play
 from understudy.game.forecast import Errors, shown, updated
-from understudy.models import Empirical, Weighted
+from understudy.models import Empirical, Measured, Weighted
+from understudy.models.measured import total
 from understudy.models.weighted import swaps_for
 from understudy.privacy.cost import Gaussian
 from understudy.privacy.exact import ExactRows
@@ -42,7 +43,8 @@ from understudy.releases.measurements import measurements
 from understudy.releases.notebook import progress_here
 from understudy.releases.options import Options, takes_options
 from understudy.releases.plan import Prepared, prepare
-from understudy.releases.release import Release, drawn_rows
+from understudy.releases.release import Release
+from understudy.releases.rows import drawn_rows, together
 from understudy.releases.warm import warmed
 from understudy.schema import Schema
 from understudy.schema.family import FamilySchema
@@ -154,8 +156,15 @@ class Reserved:
         if measured is not None and progress is not silent:
             progress(Progress("playing", 0, 1, seconds=prepared.forecast(count).seconds))
         query, data = method.players(design, plan)
-        played = play(design.problem(estimate), query, data, gate, rng, progress)
+        sigma = 0.0
+        if measured is not None and design.weight == 1:  # families are counted otherwise
+            counted = plan[certificates.ROWS].event
+            assert isinstance(counted, Gaussian)
+            sigma = counted.sigma
+        played = play(design.problem(estimate, sigma), query, data, gate, rng, progress)
         model = played.model
+        tables = [t for answers in played.answers for t in answers if isinstance(t, Measured)]
+        rows = total(tables, estimate, sigma)
         size = prepared.options.rows or count
         if method.whole and isinstance(model, Empirical):
             size = model.size
@@ -170,6 +179,7 @@ class Reserved:
             synthetic = families.one_view_each(self.key)
             codes = schema.encode(synthetic)
         else:
+            model = together(schema, model)
             codes, synthetic = drawn_rows(schema, model, size, self.key)
         views = None if families is None else families.views
         progress(Progress("sampling", 1, 1))
@@ -211,7 +221,7 @@ class Reserved:
             },
             "diagnostics": {
                 **played.diagnostics,
-                **agreement(model, codes, played.answers, estimate, design.names, views),
+                **agreement(model, codes, played.answers, rows, design.names, views),
             },
             "measurements": measurements(played.answers),
             "native": self.source.native,

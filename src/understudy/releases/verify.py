@@ -56,8 +56,9 @@ from understudy.releases.certificate import ROWS, VARIATION, WORST, Certificate
 from understudy.releases.families import FamilyRelease, made_families
 from understudy.releases.form import require_file
 from understudy.releases.paid import require_paid
-from understudy.releases.release import Release, drawn_rows, promise_words
+from understudy.releases.release import Release, promise_words
 from understudy.releases.replan import CLOSE, require_plan
+from understudy.releases.rows import drawn_rows
 from understudy.releases.static_html import NAME as REPORT
 from understudy.releases.static_html import require_static
 from understudy.units import OPEN, group

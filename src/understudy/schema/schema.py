@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -369,12 +370,28 @@ class Schema(Domain):
             moved[y], moved[x] = places.project(np.asarray(moved[y]), np.asarray(moved[x]))
         return moved
 
+    @property
+    def wide(self) -> Clique:
+        """Ordered columns with a cell of more than one value, but for places on a mask."""
+        masked = {c.name for p in self._places for c in (p.latitude, p.longitude)}
+        return tuple(
+            i
+            for i, column in enumerate(self.modelled)
+            if isinstance(column, Binned) and column.wide and column.name not in masked
+        )
+
     def decode(
-        self, codes: Sequence[NDArray[np.integer]], rng: np.random.Generator, *, first: int = 1
+        self,
+        codes: Sequence[NDArray[np.integer]],
+        rng: np.random.Generator,
+        *,
+        first: int = 1,
+        scores: Mapping[int, NDArray[Any]] = MappingProxyType({}),
     ) -> pa.Table:
         """A table with the declared types, nulls and order; identifiers dropped or made anew.
 
-        Fresh identifiers are numbered from `first` on, for tables that are made in parts.
+        Fresh identifiers are numbered from `first` on, for tables that are made in parts. The values
+        of a cell are in the order of `scores`, where there are any for a column.
         `encode(decode(codes, rng))` gives the projected codes back.
         """
         if len(codes) != len(self.modelled):
@@ -389,6 +406,11 @@ class Schema(Domain):
             y, x = places.latitude.name, places.longitude.name
             arrays[y], arrays[x] = places.decode(by_name.pop(y), by_name.pop(x), rng)
         arrays |= decoded(self.modelled, by_name, rng)
+        for i in set(self.wide).intersection(scores):
+            column = self.modelled[i]
+            assert isinstance(column, Binned)
+            name = column.name
+            arrays[name] = column.arranged(arrays[name], by_name[name], scores[i])
         if self.rules:
             arrays |= self._rules.mended(arrays, by_name, rng)
         for name, derived in self.derived.items():

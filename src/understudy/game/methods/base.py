@@ -72,9 +72,10 @@ class Design:
         """How a message calls a column: by name, otherwise by position."""
         return repr(self.names[position]) if self.names else f"at position {position}"
 
-    def problem(self, rows: int) -> Problem:
-        """The problem once a public number of rows is known."""
-        return Problem(self.shape, self.cliques, self.weights, rows, self.families, self.project)
+    def problem(self, rows: int, sigma: float = 0.0) -> Problem:
+        """The problem once a public number of rows is known, or one with noise of this deviation."""
+        told = self.shape, self.cliques, self.weights, rows, self.families, self.project
+        return Problem(*told, rows_sigma=sigma)
 
     @property
     def asked(self) -> tuple[Family, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 from understudy._types import Clique
 from understudy.models import Measured, Weighted
 from understudy.models.fitting import Effort, Fitted, fit, independent
+from understudy.models.measured import total
 from understudy.players.base import Answers, DataPlayer, Kind, Problem
 from understudy.progress import passes
 
@@ -47,7 +48,8 @@ class Particles(DataPlayer[State]):
         """The current model; independent columns until more than columns was measured."""
         measured, key = state
         if all(len(m.clique) < 2 for m in measured):
-            return independent(problem.shape, measured, problem.rows)
+            rows = total(measured, problem.rows, problem.rows_sigma)
+            return independent(problem.shape, measured, rows)
         records = self.size(problem.rows, len(problem.shape)) // 4
         effort = Effort(records, self.tree_cells // 4, sweeps=self.sweeps // 2 + 1)
         return self._fit(problem, measured, key, effort)
@@ -79,5 +81,5 @@ class Particles(DataPlayer[State]):
     ) -> Fitted:
         rng = np.random.default_rng(key)
         known = problem.cliques, problem.project, self.ordered, self.twins
-        tell = passes(problem.watch)
-        return fit(problem.shape, measured, problem.rows, effort, rng, *known, tell=tell)
+        tell, rows = passes(problem.watch), total(measured, problem.rows, problem.rows_sigma)
+        return fit(problem.shape, measured, rows, effort, rng, *known, tell=tell)

@@ -1,0 +1,54 @@
+"""From a released model to rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.models import Weighted
+from understudy.models.copula import copula_of
+from understudy.players.base import Model
+from understudy.schema import Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["decoded", "drawn_rows", "together"]
+
+
+def together(schema: Schema, model: Model) -> Model:
+    """The model, which then also says how values lie together inside wide cells."""
+    if not isinstance(model, Weighted) or not schema.wide:
+        return model
+    ordered = [c.size - c.apart if c.ordered else 0 for c in schema.modelled]
+    rng = np.random.default_rng(0)
+    return replace(model, copula=copula_of(model.codes, model.weights, ordered, schema.wide, rng))
+
+
+def drawn_rows(
+    schema: Schema, model: Model, rows: int, key: int
+) -> tuple[list[NDArray[Any]], pa.Table]:
+    """(codes, rows): what a model gives for a key. The rows of a release are those of its own key.
+
+    A generator of their own, so that whoever has model and key has the rows; docs/bundle.md says how.
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(key, spawn_key=(0,)))
+    codes = schema.project(model.sample(rows, rng))
+    return codes, decoded(schema, model, codes, rng)
+
+
+def decoded(
+    schema: Schema,
+    model: Model,
+    codes: Sequence[NDArray[Any]],
+    rng: np.random.Generator,
+    first: int = 1,
+) -> pa.Table:
+    """Rows of these codes, whose values lie together as the model says."""
+    copula = model.copula if isinstance(model, Weighted) else None
+    scores = {} if copula is None else copula.scores(codes, rng)
+    return schema.decode(codes, rng, first=first, scores=scores)
