@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,12 +94,13 @@ class Block:
         sizes = [int(label.max()) + 1 for label in own]
         return [(label * math.prod(sizes[k + 1 :])).astype(np.int32) for k, label in enumerate(own)]
 
+    def cells(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
+        """The block's cell of every cell of the whole table."""
+        return reduce(np.add.outer, self.strides(shape))
+
     def whole(self, shape: tuple[int, ...]) -> Table:
         """The factor's logarithm on every cell of the whole table."""
-        theta = self.theta
-        if self.labels is not None:
-            sizes = [int(label.max()) + 1 for label in self.labels]
-            theta = theta.reshape(sizes)[np.ix_(*self.labels)]
+        theta = self.theta if self.labels is None else self.theta[self.cells(shape)]
         return theta.reshape([shape[i] for i in self.clique])
 
     def refine(self, current: Table, rows: float, part: float = 1.0) -> Table:

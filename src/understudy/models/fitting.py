@@ -26,7 +26,7 @@ from understudy._types import Clique, Projection, Table
 from understudy.models.blocks import Block, blocks_of, column_blocks
 from understudy.models.junction import JunctionTree, grow
 from understudy.models.margins import one_ways
-from understudy.models.measured import Labels, Measured, View
+from understudy.models.measured import Measured, View
 from understudy.models.moves import Cloud, spread
 from understudy.models.smooth import smooth
 from understudy.models.trends import trends
@@ -174,7 +174,7 @@ def _fit_tree(
     def refine(number: int, table: Table) -> Table:
         nonlocal moved, off
         block = blocks[number]
-        cells = None if block.labels is None else _grid(block.labels)
+        cells = None if block.labels is None else block.cells(tree.shape)
         current = rows * np.ascontiguousarray(table).reshape(-1)
         if cells is not None:
             parts = kernels.parts(block.y.size)
@@ -254,11 +254,3 @@ def _reach(cloud: Cloud, blocks: Sequence[Block]) -> dict[Clique, NDArray[np.boo
         held[cloud.codes[pair[0]], cloud.codes[pair[1]]] = True
         reach[pair] = held
     return reach
-
-
-def _grid(labels: tuple[Labels, ...]) -> NDArray[np.int64]:
-    """The merged cell of every cell of the whole table."""
-    cell = np.zeros((), np.int64)
-    for label in labels:
-        cell = cell[..., None] * (int(label.max()) + 1) + label
-    return cell

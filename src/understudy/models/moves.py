@@ -43,6 +43,8 @@ _FEW, _MANY = 0.4, 0.6
 _HALVINGS = 12
 _LAST_STEPS = 10
 """Steps on the weights once records stay; they end where too few would be effective."""
+_HOLDING, _IN_PLACE = 15, 2e-4
+"""Columns are put in place so often at most, or until none is off by more of the rows."""
 _OUT_OF_REACH = np.float32(-30.0)
 _CROWDED, _LOOKED = 1.5, 4_000
 """A value is held back where it would get 1.5 times its share, on about so many records."""
@@ -94,8 +96,9 @@ class Cloud:
 
     def hold(self, columns: Sequence[Block]) -> None:
         """Put all columns in place, one after the other, until they stay."""
-        for block in [*columns] * 3:
-            self.refine(block)
+        for _ in range(_HOLDING):
+            if max(self.refine(block)[0] for block in columns) < _IN_PLACE * self.rows:
+                break
         self.weights *= self.rows / self.weights.sum()
 
     def resample(self, rng: np.random.Generator) -> None:
