@@ -51,7 +51,7 @@ def test_weights_solve_the_normal_equations(rows_sigma):
 
     sampling = q @ phi**2 / ROWS
     assert np.all(np.abs(least(got) - least(wanted)) <= 0.01 * sampling)
-    rough = found.weights(phi, rough=True)
+    rough = found.weights(phi, 0)
     assert np.all(np.abs(least(rough) - least(wanted)) <= 0.25 * sampling)
     assert found.noise(got) == pytest.approx(np.sqrt(penalty[:-1] @ wanted[:-1] ** 2), rel=0.03)
 
