@@ -1,7 +1,9 @@
 """The validation's own arithmetic: textbook intervals, coverage, and a run that goes on."""
 
 import json
+import lzma
 import math
+import multiprocessing
 
 import numpy as np
 import pytest
@@ -78,20 +80,30 @@ def test_a_run_goes_on_where_it_was_cut(population, tmp_path, monkeypatch, capsy
         name: population.rows[name] for name in ("region", "smoker", "insured", "free_a", "free_b")
     }
     small = coverage.Population("copula", rows, {}, few, population.free[:1], population.bound)
-    kept = {"keep": tmp_path / "kept", "kept_only": False}
-    (tmp_path / "kept").mkdir()
-    for part in (1, 0):  # two processes share the work
-        coverage.run(file, [small], (1,), math.inf, (part, 2), **kept)
+    kept = tmp_path / "kept"
+    kept.mkdir()
+
+    def run(turn, *, kept_only=False):
+        taken = multiprocessing.Value("q", turn)
+        runs = coverage.Runs(file, [small], (1,), 3, math.inf, taken, kept, kept_only)
+        assert [job[:3] for job in runs.jobs()] == [(3, 400, "1"), (3, 400, "2")]
+        runs.run()
+
+    run(1)  # another process has begun the first combination
+    run(0)
     once = file.read_text()
     assert [json.loads(each)["epsilon"] for each in once.splitlines()] == ["2", "1"]
     file.write_text(once.splitlines()[0] + "\n" + once.splitlines()[1][:50])
     coverage.mended(file)
-    coverage.run(file, [small], (1,), math.inf, (0, 1), **{**kept, "kept_only": True})
+    run(0, kept_only=True)
     again = [json.loads(each) for each in file.read_text().splitlines() if each.endswith("}")]
     assert [each["epsilon"] for each in again] == ["2", "1"]
     assert again[-1]["numbers"] == json.loads(once.splitlines()[1])["numbers"]
-    coverage.report(file)
-    assert "share of 1" in capsys.readouterr().out
+    packed = tmp_path / "found.xz"
+    packed.write_bytes(lzma.compress(file.read_bytes()))
+    coverage.report([file, packed])  # each release counts once
+    assert "2 releases, 1 to 1 a combination" in (told := capsys.readouterr().out)
+    assert "share of 1" in told
 
 
 def test_in_triples_a_marginal_of_the_workload_holds_the_parity(monkeypatch):
