@@ -20,6 +20,9 @@ __all__ = ["Custom", "Gini", "Quantile"]
 MOST_POINTS = 4_096
 """Cells that a function of one's own is differentiated at."""
 _STEP = 1e-4
+_BENT = 1.5
+"""How much steeper than its neighbours suggest a density may be at a quantile: it bends inside cells.
+Chosen on skewed distributions that no validation uses."""
 
 Floats = NDArray[np.float64]
 
@@ -110,7 +113,7 @@ class Quantile(_OfNumber):
         before = np.append(halves[0], halves[:-1])
         reached = (begins[:, None] + inside * (ends - begins)[:, None]).reshape(-1)
         sure = (before[:, None] + inside * (halves - before)[:, None]).reshape(-1)
-        wrong = (ends - begins) * frame.steep[self.of][:cells] + 8 * held.relative
+        wrong = (ends - begins) * _BENT * frame.steep[self.of][:cells] + 8 * held.relative
         hidden = (np.abs(wrong)[:, None] * inside * (1 - inside)).reshape(-1)
         half, values = sure + hidden, held.points.reshape(-1)
         last = len(values) - 1
