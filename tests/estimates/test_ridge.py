@@ -48,6 +48,7 @@ def test_it_comes_as_near_as_asked(near, whole, monkeypatch):
     if not whole:
         monkeypatch.setattr("understudy.estimates.ridge._WHOLE", 50)
         monkeypatch.setattr("understudy.estimates.ridge._PART", 30)
+        monkeypatch.setattr("understudy.estimates.ridge._STEPS", 24)
     ridge = made()
     target = np.random.default_rng(2).normal(size=(400, 3))
     a = written_out(ridge)

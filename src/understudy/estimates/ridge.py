@@ -23,12 +23,12 @@ from understudy.compiled import kernel
 
 __all__ = ["Feature", "Ridge"]
 
-_STEPS = 20
-"""At most; any weights are valid, and those that take longer would gain nothing that can be seen."""
+_STEPS = 10
+"""At most. Any weights are valid; on the demo, eight columns, 60 steps narrow intervals by 0.2 %."""
 _SAFE = 1e-8
 """Of its diagonal, what is added to the matrix of parts: of a table's two parts, constants are one."""
 
-_WHOLE, _PART = 2_000, 1_500
+_WHOLE, _PART = 1_500, 1_000
 """Cells of all tables together up to which all are solved for exactly, and how many are otherwise."""
 
 Floats = NDArray[np.float64]
