@@ -1,7 +1,7 @@
 """How often intervals of `estimate` hold the truth: whole releases of samples from known populations.
 
 `python -m bench coverage FILE --adult CSV --processes 2 --repetitions 200 60 [--minutes 60]`
-`python -m bench coverage FILE --report`
+`python -m bench coverage FILE … --report [--into docs/estimate.md]`
 
 Every repetition draws n rows from a population, releases them with real noise, and asks for each
 statistic with both targets. The truth of a population is computed on all of its rows, of which samples
@@ -22,7 +22,8 @@ together a strong dependence (parity). `triples` is the copula with six of its c
 `marginals:3` as its workload, so that a certified marginal holds that dependence.
 
 `--calibration` takes four others instead: on `curved`, `heavy` and `sorts` it was chosen what is missed
-inside runs, and `rounded` showed what a number in a single bin tells of its spread.
+inside runs and how steep densities are at a quantile, and that bounds of different kinds add up as
+squares; `rounded` showed what a number in a single bin tells of its spread.
 
 *Naive* is what people do: the synthetic rows taken as data, with the textbook's interval.
 """
@@ -860,11 +861,11 @@ def cell(lines: Sequence[Sequence[Mapping[str, Any]]]) -> Cell:
     )
 
 
-def report(files: Sequence[Path]) -> None:
-    """Print the tables of docs/estimate.md."""
+def report(files: Sequence[Path]) -> str:
+    """The tables of docs/estimate.md, and what they show."""
     lines = list(_lines(files))
     counts = Counter((line["population"], line["n"], line["epsilon"]) for line in lines)
-    print(f"{len(lines)} releases, {min(counts.values())} to {max(counts.values())} a combination")
+    few, most = min(counts.values()), max(counts.values())
     groups: dict[tuple[Any, ...], list[list[dict[str, Any]]]] = defaultdict(list)
     for line in lines:
         for kind in KINDS:
@@ -875,15 +876,46 @@ def report(files: Sequence[Path]) -> None:
     cells = {key: cell(held) for key, held in groups.items()}
     sizes = {(n, e): f"{n:,}, {e}" for n in ROWS for e in EPSILONS}
     names = {name: name for name in dict.fromkeys(line["population"] for line in lines)}
-    _matrix("coverage, population (n, ε)", cells, sizes, lambda c: _percent(c.covered, c))
-    _matrix("coverage, table", cells, sizes, lambda c: _percent(c.table, c))
-    _matrix("coverage of rows taken as data", cells, sizes, lambda c: f"{c.naive:.2f}")
-    _matrix("width over noise and sampling", cells, sizes, lambda c: f"{c.width:.2f}")
-    _matrix("carry a warning", cells, sizes, lambda c: f"{c.flagged:.2f}")
-    _matrix("coverage by population", cells, names, lambda c: _percent(c.covered, c))
-    print(
-        "\n| n, ε | tests | false positives | rows as data | power | rows as data |\n|" + "---|" * 6
+    return "\n\n".join(
+        [
+            f"{len(lines):,} releases, {few} to {most} for each combination of population, n and ε.",
+            "**Coverage of 95 % intervals of the population**, in percent, ± one standard error of the "
+            "simulation, with each release as a cluster, over all populations. In brackets: how often "
+            "there was an interval, where that was not always.",
+            _matrix("n, ε", cells, sizes, lambda c: _percent(c.covered, c)),
+            "**Coverage of the private table's own value:**",
+            _matrix("n, ε", cells, sizes, lambda c: _percent(c.table, c)),
+            "**The same statistics on the synthetic rows taken as data**, with the textbook's 95 % "
+            "interval for the population; shares of 1:",
+            _matrix("n, ε", cells, sizes, lambda c: f"{c.naive:.2f}"),
+            "**Width of the interval** over that of its noise and sampling alone (an oracle that knows "
+            "that the model misses nothing and bins hide nothing), median. An interval is cut at the "
+            "ends of what is possible, so shares may be below 1; the parts of quantiles are in shares "
+            "and are not compared.",
+            _matrix("n, ε", cells, sizes, lambda c: f"{c.width:.2f}"),
+            "**Coverage by population:**",
+            _matrix("population", cells, names, lambda c: _percent(c.covered, c)),
+            _flagged(lines),
+            "**Tests of independence at 5 %** of pairs that are independent in the population, and "
+            "power for a pair that is not:",
+            _tests(lines, sizes),
+        ]
     )
+
+
+def _flagged(lines: Sequence[Mapping[str, Any]]) -> str:
+    """How many intervals of a parity that missed carry a warning."""
+    held = [each for line in lines for each in line["numbers"] if each["kind"] == "parity"]
+    missed = [each for each in held if _inside(each, "population") is False]
+    warned = sum(each["population flagged"] for each in missed)
+    return f"Of {len(missed):,} intervals of a parity that missed it, {warned:,} carry the warning."
+
+
+def _tests(lines: Sequence[Mapping[str, Any]], sizes: Mapping[tuple[int, str], str]) -> str:
+    told = [
+        "| n, ε | tests | false positives | rows as data | power | rows as data |",
+        "|---|---|---|---|---|---|",
+    ]
     for (n, epsilon), shown in sizes.items():
         same = [line["tests"] for line in lines if (line["n"], line["epsilon"]) == (n, epsilon)]
         held = [tests for tests in same if tests["bound"]]
@@ -893,7 +925,19 @@ def report(files: Sequence[Path]) -> None:
             power = (np.array([tests["bound"][0] for tests in held]) < 0.05).mean(axis=0)
             mean, error = _share(free)
             found = f"{sum(map(len, free)):,} | {mean:.3f} ± {error:.3f} | {naive:.2f}"
-            print(f"| {shown} | {found} | {power[0]:.2f} | {power[1]:.2f} |")
+            told.append(f"| {shown} | {found} | {power[0]:.2f} | {power[1]:.2f} |")
+    return "\n".join(told)
+
+
+def written(page: Path, tables: str) -> None:
+    """Put tables where a page says that they go."""
+    begin, end = "<!-- python -m bench coverage FILE --report --into -->", "<!-- end -->"
+    text = page.read_text(encoding="utf-8")
+    before, _, rest = text.partition(begin)
+    _, found, after = rest.partition(end)
+    if not found:
+        raise SystemExit(f"{page} has no place for the tables: {begin} … {end}")
+    page.write_text(f"{before}{begin}\n{tables}\n{end}{after}", encoding="utf-8")
 
 
 def _percent(found: tuple[float, float], of: Cell) -> str:
@@ -909,13 +953,14 @@ def _matrix(
     cells: Mapping[tuple[Any, ...], Cell],
     columns: Mapping[Any, str],
     shown: Callable[[Cell], str],
-) -> None:
-    print(f"\n| {title} | {' | '.join(columns.values())} |\n|{'---|' * (1 + len(columns))}")
+) -> str:
+    told = [f"| {title} | {' | '.join(columns.values())} |", f"|{'---|' * (1 + len(columns))}"]
     for kind in KINDS:
         held = [cells.get((kind, column)) for column in columns]
         if any(held):
-            told = ["–" if each is None else shown(each) for each in held]
-            print(f"| {kind} | {' | '.join(told).replace('nan', '–')} |")
+            row = " | ".join("–" if each is None else shown(each) for each in held)
+            told.append(f"| {kind} | {row.replace('nan', '–')} |")
+    return "\n".join(told)
 
 
 def main(arguments: Sequence[str] = ()) -> None:
@@ -943,9 +988,11 @@ def main(arguments: Sequence[str] = ()) -> None:
         "--calibration", action="store_true", help="populations that constants were chosen on"
     )
     parser.add_argument("--report", action="store_true", help="print the tables of FILE")
+    parser.add_argument("--into", type=Path, help="the page that --report writes them into")
     chosen = parser.parse_args(list(arguments))
     if chosen.report:
-        return report([chosen.file, *chosen.more])
+        tables = report([chosen.file, *chosen.more])
+        return print(tables) if chosen.into is None else written(chosen.into, tables)
     if chosen.calibration:
         populations = [curved(), heavy(), sorts(), rounded()]
     else:

@@ -72,7 +72,7 @@ def test_what_repetitions_come_to():
     assert coverage._width(odds) == pytest.approx(20)
 
 
-def test_a_run_goes_on_where_it_was_cut(population, tmp_path, monkeypatch, capsys):
+def test_a_run_goes_on_where_it_was_cut(population, tmp_path, monkeypatch):
     monkeypatch.setattr(coverage, "ROWS", (400,))
     monkeypatch.setattr(coverage, "EPSILONS", ("1", "2"))
     file, few = tmp_path / "found.jsonl", population.asked[:1]
@@ -101,9 +101,17 @@ def test_a_run_goes_on_where_it_was_cut(population, tmp_path, monkeypatch, capsy
     assert again[-1]["numbers"] == json.loads(once.splitlines()[1])["numbers"]
     packed = tmp_path / "found.xz"
     packed.write_bytes(lzma.compress(file.read_bytes()))
-    coverage.report([file, packed])  # each release counts once
-    assert "2 releases, 1 to 1 a combination" in (told := capsys.readouterr().out)
-    assert "share of 1" in told
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# T\n<!-- python -m bench coverage FILE --report --into -->\nold\n<!-- end -->\nx\n"
+    )
+    coverage.main([str(file), str(packed), "--report", "--into", str(page)])
+    told = page.read_text()
+    assert "2 releases, 1 to 1 for each" in told  # each release counts once
+    assert "| share of 1 |" in told
+    assert told.startswith("# T\n<!--")
+    assert told.endswith("<!-- end -->\nx\n")
+    assert "old" not in told
 
 
 def test_in_triples_a_marginal_of_the_workload_holds_the_parity(monkeypatch):
