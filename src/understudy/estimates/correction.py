@@ -30,8 +30,6 @@ from understudy.estimates.reduced import Reduced
 from understudy.estimates.ridge import Feature, Ridge
 from understudy.models.smooth import in_runs
 
-__all__ = ["OMEGA", "OMEGA_REST", "Correction", "Evidence", "tilted"]
-
 OMEGA = 0.5
 """How far the model may be off on what pairs of columns can show: the mean of a function r of pairs is
 within OMEGA·sd(r) of the private table's. Half a deviation is a large error: a model of independent

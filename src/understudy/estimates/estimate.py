@@ -9,8 +9,6 @@ from typing import Any
 
 from understudy.markup import notebook
 
-__all__ = ["Estimate", "Estimates", "Parts"]
-
 
 @dataclass(frozen=True, slots=True)
 class Parts:

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from understudy._types import Clique
 from understudy.models import Empirical, View, Weighted
 
-__all__ = ["Points", "collapsed"]
-
 DENSE = 20_000
 """Cells up to which all are kept, held by the model or not."""
 TABULATED = 2_000_000

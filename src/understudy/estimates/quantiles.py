@@ -15,8 +15,6 @@ from understudy.estimates.estimate import Parts
 from understudy.estimates.frame import Frame
 from understudy.estimates.statistic import Fitted, Interval, Measured, Statistic, Undefined, Within
 
-__all__ = ["Custom", "Gini", "Quantile"]
-
 MOST_POINTS = 4_096
 """Cells that a function of one's own is differentiated at."""
 _STEP = 1e-4

@@ -40,8 +40,6 @@ from understudy.models import Measured as Table
 from understudy.models import View
 from understudy.schema import Schema
 
-__all__ = ["FLAGGED", "ONLY_CERTIFIED", "Known", "estimated"]
-
 ROUNDS = 8
 FLAGGED = 0.1
 """Reliance from which on an estimate carries a warning, and a certificate, where there is one, bounds
