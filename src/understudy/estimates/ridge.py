@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from understudy.compiled import kernel
 
 _STEPS = 10
-"""At most. Any weights are valid; on the demo, eight columns, 60 steps narrow intervals by 0.2 %."""
+"""At most. Any weights are valid; on the demo 60 steps narrow intervals by half a per cent."""
 _SAFE = 1e-8
 """Of its diagonal, what is added to the matrix of parts: of a table's two parts, constants are one."""
 
