@@ -191,8 +191,8 @@ def odds(one: tuple[str, str], other: tuple[str, str]) -> Asked:
 
 
 def _design(data: Data, number: str, category: str, base: str) -> tuple[Array, int]:
-    """Intercept, a number, and a column for each value but the base."""
-    x, values = data[number], sorted(set(np.unique(data[category])) - {base})
+    """Intercept, a number, and a column for each value but the base; one at least, if of nobody."""
+    x, values = data[number], sorted(set(np.unique(data[category])) - {base}) or [None]
     parts = [np.ones(x.size), x, *((data[category] == value).astype(float) for value in values)]
     return np.column_stack(parts), len(values)
 

@@ -50,6 +50,8 @@ least by 0.04 of that of sampling."""
 _ROUGH = 1.0
 """The same for λ that only show where to go."""
 
+_SOLVED = 20_000
+"""Points that weights are found on; what they leave unexplained is that of all points."""
 _TURNS = 25
 """Of Newton's method. Goals that can be reached take a few."""
 _FARTHEST = 3.0
@@ -97,6 +99,11 @@ class Evidence:
     def _used(self) -> tuple[Reduced, ...]:
         return tuple(table for table in self.tables if table.clique)
 
+    @property
+    def _every(self) -> int:
+        """Of many points λ is found on fewer, and judged on all."""
+        return -(-len(self.points) // _SOLVED)
+
     @cached_property
     def _ridge(self) -> Ridge:
         """Of every table, with the penalty (σ/n)² of a cell; the last one is that of all rows."""
@@ -115,7 +122,8 @@ class Evidence:
             told.append(tuple(own))
         sigmas = [*(table.sigma for table in self._used), self.rows_sigma]
         penalties = tuple((sigma / self.rows) ** 2 for sigma in sigmas)
-        return Ridge(tuple(held), (*told, (0,)), penalties, OMEGA**2 * self.points.spread)
+        weight = OMEGA**2 * self.points.spread
+        return Ridge(tuple(held), (*told, (0,)), penalties, weight, self._every)
 
     @cached_property
     def _gap(self) -> Floats:
@@ -209,7 +217,7 @@ class Evidence:
         if len(self.points.columns) <= 2:
             return target
         features = tuple(Feature(codes, int(codes.max()) + 1) for codes in self.points.codes)
-        ridge = Ridge(features, pairs, (1e-8,) * len(pairs), self.points.spread)
+        ridge = Ridge(features, pairs, (1e-8,) * len(pairs), self.points.spread, self._every)
         return ridge.matrix @ ridge.solved(target, near)
 
     def _beyond_pairs(self, residual: Floats, near: Floats) -> Floats:

@@ -16,10 +16,10 @@ DENSE = 20_000
 """Cells up to which all are kept, held by the model or not."""
 TABULATED = 2_000_000
 """Cells up to which a model without records is tabulated; beyond, it is sampled."""
-MOST = 16_000
-"""Cells of large tables that stand for the model. Drawing them adds at most 1/√16,000 = 0.008
+MOST = 24_000
+"""Cells of large tables that stand for the model. Drawing them adds at most 1/√24,000 = 0.006
 deviations of what no table explains, which is counted as noise; what tables explain is corrected."""
-APART = 3_000
+APART = 4_000
 """Cells drawn from the product of the columns' shares."""
 INDEPENDENT = 0.05
 """The weight of that product in what errors are averaged over, so that nothing rests on a cell being
