@@ -139,8 +139,8 @@ class Evidence:
 
         Those of the first `fine` functions are near the best, others only show where to go.
         """
-        many = influence.shape[1]
-        near = np.where(np.arange(many) < (many if fine is None else fine), _NEAR, _ROUGH)
+        near = np.full(influence.shape[1], _ROUGH)
+        near[:fine] = _NEAR
         return self._ridge.solved(influence, near * self._sampling(influence), start)
 
     def _sampling(self, influence: Floats) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 from understudy.markup import notebook
@@ -26,6 +26,10 @@ class Parts:
     sampling: float
     model: float
     inside: float
+
+    def times(self, scale: float) -> Parts:
+        """In other units."""
+        return Parts(*(scale * part for part in astuple(self)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,7 @@ class Points:
     `spread` is .95·m + .05·Π p_i + (Π (p_i + u_i) − Π p_i), p_i the shares of the columns' values and
     u_i a floor for each that follows from its noise. Without it, tables would have small weights at
     just those rare values that noise made rarer: that chooses by noise, and biases tails. Shares sum to
-    one, `spread` to more, the more the noise is. `drawn` is how many cells were drawn to stand for the
-    model; 0 where all are here.
+    one, `spread` to more, the more the noise is. `drawn` cells stand for the model; 0 if all are here.
     """
 
     columns: Clique

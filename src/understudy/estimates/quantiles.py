@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique
 from understudy.errors import WorkloadError
-from understudy.estimates.estimate import Parts
 from understudy.estimates.frame import Frame
 from understudy.estimates.statistic import Fitted, Interval, Measured, Statistic, Undefined, Within
 
@@ -124,21 +123,11 @@ class Quantile(_OfNumber):
         why = measured[cell].why
         if low <= many // 2 and high >= last - many // 2:
             why = why or "every value that is possible lies in the interval"
-        parts = _scaled(measured[cell].parts, float(hidden[middle]), share)
+        # In shares of the domain: the parts of a quantile itself need a density.
+        parts, own = measured[cell].parts, float(hidden[middle])
+        parts = replace(parts, inside=parts.inside + own).times(1 / max(share, 1e-12))
         told = float(values[middle]), float(values[low]), float(values[high])
         return [Interval(*told, parts, max(m.reliance for m in measured), why)]
-
-
-def _scaled(parts: Parts, hidden: float, share: float) -> Parts:
-    """The parts of a share of the domain, in shares: those of a quantile itself need a density."""
-    scale = 1 / max(share, 1e-12)
-    return Parts(
-        scale * parts.noise,
-        scale * parts.rows,
-        scale * parts.sampling,
-        scale * parts.model,
-        scale * (parts.inside + hidden),
-    )
 
 
 @dataclass(frozen=True, eq=False)

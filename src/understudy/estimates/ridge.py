@@ -144,8 +144,7 @@ class Ridge:
         at = np.concatenate(rows), np.concatenate(columns)
         onto = sparse.csr_array((np.ones(len(at[0])), at), shape=(begin, width))
         codes = [
-            feature.values[:: self.every] + start
-            for feature, start in zip(self.features, starts, strict=False)
+            f.values[:: self.every] + start for f, start in zip(self.features, starts, strict=False)
         ]
         each = _indicators(np.stack(codes, axis=1).astype(np.int32), int(starts[-1]))
         counts = (each.T.tocsr() @ _scaled(each, self.weights)).toarray()

@@ -14,7 +14,7 @@ certificate's bound, which no assumption is behind, is added to the others in fu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import hypot, sqrt
 
@@ -280,7 +280,8 @@ class _Run:
         lever = float(correction.by_rows[k]) + (value if self.statistic.per_row else 0.0)
         model = self._model(k)
         why = None
-        if not all(self._clear(share) for share in self._needed(k)):
+        needed = settled.fitted.needed[k] if settled.fitted.needed else ()
+        if not all(self._clear(share) for share in needed):
             why = _UNCLEAR
         elif model is None:
             why = UNSEEN
@@ -308,7 +309,7 @@ class _Run:
                 "show only together, which was never measured"
             )
         times = self.known.rows if self.statistic.per_row else 1.0
-        parts = Parts(*(times * part for part in astuple(measured.parts)))
+        parts = measured.parts.times(times)
         value, low, high = (times * each for each in (measured.value, measured.low, measured.high))
         told = (value, low, high, self.level, self.target, parts, measured.reliance, warning)
         return Estimate(name, *told, self.statistic.unit)
@@ -322,10 +323,6 @@ class _Run:
         ends = self.statistic.shown(np.clip([value, value - half, value + half], low, high))
         told = float(ends[0]), float(ends[1]), float(ends[2])
         return Interval(*told, measured.parts, measured.reliance, why)
-
-    def _needed(self, k: int) -> tuple[int, ...]:
-        fitted = self.settled.fitted
-        return fitted.needed[k] if fitted.needed else ()
 
     def _clear(self, share: int) -> bool:
         """Whether a share that is divided by is known well enough for that."""
