@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import count
 
 import numpy as np
 
 from understudy.models import Measured, Weighted
 from understudy.models.fitting import Effort, Fitted, fit, independent
 from understudy.players.base import Answers, DataPlayer, Kind, Problem
-from understudy.progress import FITTING, Progress
+from understudy.progress import passes
 
 State = tuple[tuple[Measured, ...], int]
 
@@ -79,9 +78,5 @@ class Particles(DataPlayer[State]):
     ) -> Fitted:
         rng = np.random.default_rng(key)
         known = problem.cliques, problem.project, self.ordered, self.absent
-        passes = count(1)
-
-        def tell() -> None:
-            problem.watch(Progress(FITTING, next(passes), 0))
-
+        tell = passes(problem.watch)
         return fit(problem.shape, measured, problem.rows, effort, rng, *known, tell=tell)
