@@ -1,7 +1,7 @@
 """How often intervals of `estimate` hold the truth: whole releases of samples from known populations.
 
 `python -m bench coverage FILE --adult CSV --processes 2 --repetitions 200 60 [--minutes 60]`
-`python -m bench coverage FILE --report`
+`python -m bench coverage FILE … --report [--into docs/estimate.md]`
 
 Every repetition draws n rows from a population, releases them with real noise, and asks for each
 statistic with both targets. The truth of a population is computed on all of its rows, of which samples
@@ -22,7 +22,8 @@ together a strong dependence (parity). `triples` is the copula with six of its c
 `marginals:3` as its workload, so that a certified marginal holds that dependence.
 
 `--calibration` takes four others instead: on `curved`, `heavy` and `sorts` it was chosen what is missed
-inside runs, and `rounded` showed what a number in a single bin tells of its spread.
+inside runs and how steep densities are at a quantile, and that bounds of different kinds add up as
+squares; `rounded` showed what a number in a single bin tells of its spread.
 
 *Naive* is what people do: the synthetic rows taken as data, with the textbook's interval.
 """
@@ -31,6 +32,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import lzma
 import math
 import multiprocessing
 import time
@@ -48,7 +50,7 @@ from pyarrow import csv
 from scipy.stats import chi2_contingency
 
 import understudy as us
-from understudy.estimates import Estimate
+from understudy.estimates import Estimate, Own
 from understudy.schema import Schema
 
 Array = NDArray[Any]
@@ -56,10 +58,12 @@ Data = Mapping[str, Array]
 ROWS = (2_000, 20_000)
 EPSILONS = ("0.1", "0.5", "1")
 SIZE = 400_000
+SEED = 20261119
 Z = 1.959963984540054
 KINDS = (
     *("share of 1", "share of 2", "share of 3", "mean", "group mean", "difference", "median"),
-    *("correlation", "odds ratio", "ols", "logit", "gini", "parity", "parity in a marginal"),
+    *("quantile", "correlation", "odds ratio", "ols", "logit", "gini", "own function"),
+    *("parity", "parity in a marginal"),
 )
 
 
@@ -75,7 +79,7 @@ class Asked:
     """
 
     kind: str
-    text: str
+    text: str | Own
     plain: Callable[[Data], list[tuple[float, float]]]
     picked: tuple[int, ...] = (0,)
     log: bool = False
@@ -132,17 +136,33 @@ def difference(column: str, group: str, first: str, second: str) -> Asked:
     return Asked("difference", f"difference(mean({_named(column)}) by {group})", plain)
 
 
-def median(column: str) -> Asked:
+def quantile(column: str, at: float = 0.5) -> Asked:
     """Of a number; the interval is that of the order statistics."""
 
     def plain(data: Data) -> list[tuple[float, float]]:
         x = np.sort(data[column])
-        off = Z * math.sqrt(x.size) / 2
-        low, high = (int(np.clip(x.size / 2 + way * off, 0, x.size - 1)) for way in (-1, 1))
-        middle = float(np.median(x))
-        return [(middle, max(x[high] - middle, middle - x[low]))]
+        off = Z * math.sqrt(x.size * at * (1 - at))
+        low, high = (int(np.clip(x.size * at + way * off, 0, x.size - 1)) for way in (-1, 1))
+        value = float(np.quantile(x, at))
+        return [(value, max(x[high] - value, value - x[low]))]
 
-    return Asked("median", f"median({_named(column)})", plain)
+    if at == 0.5:
+        return Asked("median", f"median({_named(column)})", plain)
+    return Asked("quantile", f"quantile({_named(column)}, {at})", plain)
+
+
+def ratio(one: str, other: str) -> Asked:
+    """Of the means of two numbers, as a function of one's own."""
+
+    def value(frame: Mapping[str, Array], weights: Array) -> float:
+        return float(weights @ frame[one] / (weights @ frame[other]))
+
+    def plain(data: Data) -> list[tuple[float, float]]:
+        x, y = data[one], data[other]
+        found = x.mean() / y.mean()
+        return [_of(found, (x - found * y) / y.mean())]
+
+    return Asked("own function", us.statistic(value, columns=[one, other]), plain)
 
 
 def correlation(one: str, other: str) -> Asked:
@@ -171,8 +191,8 @@ def odds(one: tuple[str, str], other: tuple[str, str]) -> Asked:
 
 
 def _design(data: Data, number: str, category: str, base: str) -> tuple[Array, int]:
-    """Intercept, a number, and a column for each value but the base."""
-    x, values = data[number], sorted(set(np.unique(data[category])) - {base})
+    """Intercept, a number, and a column for each value but the base; one at least, if of nobody."""
+    x, values = data[number], sorted(set(np.unique(data[category])) - {base}) or [None]
     parts = [np.ones(x.size), x, *((data[category] == value).astype(float) for value in values)]
     return np.column_stack(parts), len(values)
 
@@ -301,14 +321,16 @@ STANDARD = (
     mean("age"),
     group_mean("income", "sex", "v0"),
     difference("income", "smoker", "v0", "v1"),
-    median("age"),
-    median("income"),
+    quantile("age"),
+    quantile("income"),
+    quantile("income", 0.9),
     correlation("age", "income"),
     correlation("age", "hours"),
     odds(("smoker", "v1"), ("insured", "v1")),
     ols("income", "age", "sex", "v0"),
     logit(("insured", "v1"), "age", "smoker", "v0"),
     gini("income"),
+    ratio("income", "hours"),
     PARITY,
 )  # fmt: skip
 
@@ -356,7 +378,7 @@ BINNED = {
 
 def copula() -> Population:
     """A Gaussian copula with three factors, cut to categories or turned into numbers."""
-    rng = np.random.default_rng(7101)
+    rng = np.random.default_rng(9101)
     loads = rng.normal(0, 0.6, (9, 3))
     z = rng.normal(size=(SIZE, 3)) @ loads.T + rng.normal(0, 0.7, (SIZE, 9))
     z /= z.std(axis=0)
@@ -384,7 +406,7 @@ def triples() -> Population:
 
 def latent() -> Population:
     """Six latent classes, within which columns are independent."""
-    rng = np.random.default_rng(7202)
+    rng = np.random.default_rng(9202)
     kind = rng.choice(6, SIZE, p=[0.3, 0.25, 0.2, 0.12, 0.08, 0.05])
 
     def category(size: int) -> Array:
@@ -403,7 +425,7 @@ def latent() -> Population:
 
 def network() -> Population:
     """A Bayesian network: each column has up to two parents, and skewed tables given them."""
-    rng = np.random.default_rng(7303)
+    rng = np.random.default_rng(9303)
     sizes = {"sex": 2, "age": 8, "region": 5, "education": 4, "job": 6, "hours": 5, "income": 10}
     sizes |= {"smoker": 2, "insured": 2}
     codes: dict[str, Array] = {}
@@ -430,7 +452,7 @@ def network() -> Population:
 
 def heaped() -> Population:
     """Numbers that people round, of which no bins are known, and categories that follow from them."""
-    rng = np.random.default_rng(7404)
+    rng = np.random.default_rng(9404)
     age = np.rint(np.clip(18 + 60 * rng.beta(1.6, 2.2, SIZE), 18, 90))
     tens = rng.random(SIZE) < 0.25
     age = np.where(tens, 5 * np.rint(age / 5), age)
@@ -463,7 +485,7 @@ def heaped() -> Population:
 def adult(path: Path) -> Population:
     """The rows of Adult: 13 columns, and one that is shuffled, so that it is independent of all."""
     table = csv.read_csv(path)
-    rng = np.random.default_rng(7505)
+    rng = np.random.default_rng(9505)
     numbers = {
         "age": Number(15, 95, 16, 0),
         "education-num": Number(0, 20, 20, 0),
@@ -490,12 +512,14 @@ def adult(path: Path) -> Population:
         mean("age"),
         group_mean("age", "sex", "Female"),
         difference("age", "income", "<=50K", ">50K"),
-        median("age"),
+        quantile("age"),
+        quantile("age", 0.9),
         correlation("age", "education-num"),
         odds(("income", ">50K"), ("sex", "Male")),
         ols("age", "education-num", "sex", "Female"),
         logit(("income", ">50K"), "age", "sex", "Female"),
         gini("hours-per-week"),
+        ratio("hours-per-week", "age"),
     )  # fmt: skip
     free = tuple(("shuffled", other) for other in ("sex", "age", "income"))
     return Population("adult", rows, numbers, asked, free, (("income", "sex"),))
@@ -671,43 +695,73 @@ def _numbers(
         yield line
 
 
-def run(
-    file: Path,
-    populations: Sequence[Population],
-    repetitions: Sequence[int],
-    until: float,
-    part: tuple[int, int],
-    *,
-    keep: Path | None,
-    kept_only: bool,
-) -> None:
-    """Append what FILE has not yet, up to a time; `part` is (which, of how many) processes this is."""
-    done = {_key(line) for line in _lines(file)}
-    jobs = [
-        (at / wanted, at, n, epsilon, population)
-        for n, wanted in zip(ROWS, repetitions, strict=True)
-        for epsilon in EPSILONS
-        for population in populations
-        for at in range(wanted)
-    ]
-    jobs.sort(key=lambda job: job[0])
-    with open(file, "a", encoding="utf-8") as out:
-        for _, at, n, epsilon, population in jobs[part[0] :: part[1]]:
-            names = {"population": population.name, "n": n, "epsilon": epsilon, "repetition": at}
-            folder = None if keep is None else keep / f"{population.name}-{n}-{epsilon}-{at}"
-            if _key(names) in done or (kept_only and not (folder and folder.exists())):
-                continue
-            if time.monotonic() > until:
-                break
-            seed = [20261118, sum(population.name.encode()), n, int(1000 * float(epsilon)), at]
-            table = population.drawn(n, np.random.default_rng(seed))
-            began = time.process_time()
-            released = made(population, n, epsilon, table, folder)
-            taken = time.process_time() - began
-            line = names | judged(population, released, table)
-            line["seconds"] = [round(taken, 2), round(time.process_time() - began - taken, 2)]
-            out.write(json.dumps(line) + "\n")  # one write, so that processes do not mix lines
-            out.flush()
+@dataclass(frozen=True)
+class Runs:
+    """What is to be run: repetitions of every combination, in turn, until a time.
+
+    `taken` counts the combinations that some process has begun, so that all advance together.
+    """
+
+    file: Path
+    populations: Sequence[Population]
+    repetitions: Sequence[int]
+    first: int
+    until: float
+    taken: Any
+    keep: Path | None
+    kept_only: bool
+
+    def jobs(self) -> list[tuple[int, int, str, Population]]:
+        """(repetition, n, ε, population), those that have the least of what is wanted first."""
+        found = [
+            (at / wanted, at + self.first, n, epsilon, population)
+            for n, wanted in zip(ROWS, self.repetitions, strict=True)
+            for epsilon in EPSILONS
+            for population in self.populations
+            for at in range(wanted)
+        ]
+        return [job[1:] for job in sorted(found, key=lambda job: job[0])]
+
+    def run(self) -> None:
+        """Append what FILE has not yet; one of several processes."""
+        done, jobs = {_key(line) for line in _lines([self.file])}, self.jobs()
+        with open(
+            self.file, "ab", buffering=0
+        ) as out:  # one write a line: processes do not mix them
+            while time.monotonic() < self.until:
+                with self.taken.get_lock():
+                    turn = self.taken.value
+                    self.taken.value += 1
+                if turn >= len(jobs):
+                    break
+                line = self._line(done, *jobs[turn])
+                if line is not None:
+                    out.write((json.dumps(_rounded(line)) + "\n").encode())
+
+    def _line(
+        self, done: set[Any], at: int, n: int, epsilon: str, population: Population
+    ) -> dict[str, Any] | None:
+        names = {"population": population.name, "n": n, "epsilon": epsilon, "repetition": at}
+        keep = self.keep
+        folder = None if keep is None else keep / f"{population.name}-{n}-{epsilon}-{at}"
+        if _key(names) in done or (self.kept_only and not (folder and folder.exists())):
+            return None
+        seed = [SEED, sum(population.name.encode()), n, int(1000 * float(epsilon)), at]
+        table = population.drawn(n, np.random.default_rng(seed))
+        began = time.process_time()
+        released = made(population, n, epsilon, table, folder)
+        taken = time.process_time() - began
+        line = names | judged(population, released, table)
+        return line | {"seconds": [taken, time.process_time() - began - taken]}
+
+
+def _rounded(value: Any) -> Any:
+    """With six digits: files of thousands of releases are sent about."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {key: _rounded(each) for key, each in value.items()}
+    return [_rounded(each) for each in value] if isinstance(value, list) else value
 
 
 def mended(file: Path) -> None:
@@ -721,14 +775,21 @@ def _key(line: Mapping[str, Any]) -> tuple[str, int, str, int]:
     return line["population"], line["n"], line["epsilon"], line["repetition"]
 
 
-def _lines(file: Path) -> Iterator[dict[str, Any]]:
-    """Every whole line; a last one that was cut is passed over."""
-    if file.exists():
-        for line in file.read_text(encoding="utf-8").splitlines():
-            try:
-                yield json.loads(line)
-            except json.JSONDecodeError:
-                continue
+def _lines(files: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    """Every whole line of some files, those of one repetition once; a cut one is passed over."""
+    seen: set[Any] = set()
+    for file in files:
+        if not file.exists():
+            continue
+        with lzma.open(file) if file.suffix == ".xz" else open(file, "rb") as lines:
+            for text in lines:
+                try:
+                    line = json.loads(text)
+                except json.JSONDecodeError:
+                    continue
+                if _key(line) not in seen:
+                    seen.add(_key(line))
+                    yield line
 
 
 # -- tables --------------------------------------------------------------------------------------
@@ -758,8 +819,8 @@ def _inside(line: Mapping[str, Any], target: str) -> bool | None:
 
 
 def _width(line: Mapping[str, Any]) -> float | None:
-    """Half of the interval over that of noise and sampling alone; parts of a median are of shares."""
-    if line["population"] is None or line["kind"] == "median":
+    """Half of the interval over that of noise and sampling alone; parts of a quantile are of shares."""
+    if line["population"] is None or line["kind"] in ("median", "quantile"):
         return None
     _, low, high, oracle = line["population"]
     half = math.log(high / low) / 2 if line["log"] and low > 0 else (high - low) / 2
@@ -800,11 +861,11 @@ def cell(lines: Sequence[Sequence[Mapping[str, Any]]]) -> Cell:
     )
 
 
-def report(file: Path) -> None:
-    """Print the tables of docs/estimate.md."""
-    lines = list(_lines(file))
+def report(files: Sequence[Path]) -> str:
+    """The tables of docs/estimate.md, and what they show."""
+    lines = list(_lines(files))
     counts = Counter((line["population"], line["n"], line["epsilon"]) for line in lines)
-    print(f"{len(lines)} releases, {min(counts.values())} to {max(counts.values())} a combination")
+    few, most = min(counts.values()), max(counts.values())
     groups: dict[tuple[Any, ...], list[list[dict[str, Any]]]] = defaultdict(list)
     for line in lines:
         for kind in KINDS:
@@ -815,15 +876,46 @@ def report(file: Path) -> None:
     cells = {key: cell(held) for key, held in groups.items()}
     sizes = {(n, e): f"{n:,}, {e}" for n in ROWS for e in EPSILONS}
     names = {name: name for name in dict.fromkeys(line["population"] for line in lines)}
-    _matrix("coverage, population (n, ε)", cells, sizes, lambda c: _percent(c.covered, c))
-    _matrix("coverage, table", cells, sizes, lambda c: _percent(c.table, c))
-    _matrix("coverage of rows taken as data", cells, sizes, lambda c: f"{c.naive:.2f}")
-    _matrix("width over noise and sampling", cells, sizes, lambda c: f"{c.width:.2f}")
-    _matrix("carry a warning", cells, sizes, lambda c: f"{c.flagged:.2f}")
-    _matrix("coverage by population", cells, names, lambda c: _percent(c.covered, c))
-    print(
-        "\n| n, ε | tests | false positives | rows as data | power | rows as data |\n|" + "---|" * 6
+    return "\n\n".join(
+        [
+            f"{len(lines):,} releases, {few} to {most} for each combination of population, n and ε.",
+            "**Coverage of 95 % intervals of the population**, in percent, ± one standard error of the "
+            "simulation, with each release as a cluster, over all populations. In brackets: how often "
+            "there was an interval, where that was not always.",
+            _matrix("n, ε", cells, sizes, lambda c: _percent(c.covered, c)),
+            "**Coverage of the private table's own value:**",
+            _matrix("n, ε", cells, sizes, lambda c: _percent(c.table, c)),
+            "**The same statistics on the synthetic rows taken as data**, with the textbook's 95 % "
+            "interval for the population; shares of 1:",
+            _matrix("n, ε", cells, sizes, lambda c: f"{c.naive:.2f}"),
+            "**Width of the interval** over that of its noise and sampling alone (an oracle that knows "
+            "that the model misses nothing and bins hide nothing), median. An interval is cut at the "
+            "ends of what is possible, so shares may be below 1; the parts of quantiles are in shares "
+            "and are not compared.",
+            _matrix("n, ε", cells, sizes, lambda c: f"{c.width:.2f}"),
+            "**Coverage by population:**",
+            _matrix("population", cells, names, lambda c: _percent(c.covered, c)),
+            _flagged(lines),
+            "**Tests of independence at 5 %** of pairs that are independent in the population, and "
+            "power for a pair that is not:",
+            _tests(lines, sizes),
+        ]
     )
+
+
+def _flagged(lines: Sequence[Mapping[str, Any]]) -> str:
+    """How many intervals of a parity that missed carry a warning."""
+    held = [each for line in lines for each in line["numbers"] if each["kind"] == "parity"]
+    missed = [each for each in held if _inside(each, "population") is False]
+    warned = sum(each["population flagged"] for each in missed)
+    return f"Of {len(missed):,} intervals of a parity that missed it, {warned:,} carry the warning."
+
+
+def _tests(lines: Sequence[Mapping[str, Any]], sizes: Mapping[tuple[int, str], str]) -> str:
+    told = [
+        "| n, ε | tests | false positives | rows as data | power | rows as data |",
+        "|---|---|---|---|---|---|",
+    ]
     for (n, epsilon), shown in sizes.items():
         same = [line["tests"] for line in lines if (line["n"], line["epsilon"]) == (n, epsilon)]
         held = [tests for tests in same if tests["bound"]]
@@ -833,7 +925,19 @@ def report(file: Path) -> None:
             power = (np.array([tests["bound"][0] for tests in held]) < 0.05).mean(axis=0)
             mean, error = _share(free)
             found = f"{sum(map(len, free)):,} | {mean:.3f} ± {error:.3f} | {naive:.2f}"
-            print(f"| {shown} | {found} | {power[0]:.2f} | {power[1]:.2f} |")
+            told.append(f"| {shown} | {found} | {power[0]:.2f} | {power[1]:.2f} |")
+    return "\n".join(told)
+
+
+def written(page: Path, tables: str) -> None:
+    """Put tables where a page says that they go."""
+    begin, end = "<!-- python -m bench coverage FILE --report --into -->", "<!-- end -->"
+    text = page.read_text(encoding="utf-8")
+    before, _, rest = text.partition(begin)
+    _, found, after = rest.partition(end)
+    if not found:
+        raise SystemExit(f"{page} has no place for the tables: {begin} … {end}")
+    page.write_text(f"{before}{begin}\n{tables}\n{end}{after}", encoding="utf-8")
 
 
 def _percent(found: tuple[float, float], of: Cell) -> str:
@@ -849,13 +953,14 @@ def _matrix(
     cells: Mapping[tuple[Any, ...], Cell],
     columns: Mapping[Any, str],
     shown: Callable[[Cell], str],
-) -> None:
-    print(f"\n| {title} | {' | '.join(columns.values())} |\n|{'---|' * (1 + len(columns))}")
+) -> str:
+    told = [f"| {title} | {' | '.join(columns.values())} |", f"|{'---|' * (1 + len(columns))}"]
     for kind in KINDS:
         held = [cells.get((kind, column)) for column in columns]
         if any(held):
-            told = ["–" if each is None else shown(each) for each in held]
-            print(f"| {kind} | {' | '.join(told).replace('nan', '–')} |")
+            row = " | ".join("–" if each is None else shown(each) for each in held)
+            told.append(f"| {kind} | {row.replace('nan', '–')} |")
+    return "\n".join(told)
 
 
 def main(arguments: Sequence[str] = ()) -> None:
@@ -863,6 +968,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench coverage", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("file", type=Path, help="lines of JSON, which are appended to")
+    parser.add_argument("more", type=Path, nargs="*", help="other files, for --report; also .xz")
     parser.add_argument("--adult", type=Path, help="a CSV file of the UCI's Adult")
     parser.add_argument("--minutes", type=float, default=60.0, help="stop after so long")
     parser.add_argument(
@@ -872,6 +978,9 @@ def main(arguments: Sequence[str] = ()) -> None:
         default=(200, 60),
         help="of every combination with n = 2,000 rows and with 20,000",
     )
+    parser.add_argument(
+        "--first", type=int, default=0, help="the first repetition, for other files"
+    )
     parser.add_argument("--processes", type=int, default=1, help="that run beside each other")
     parser.add_argument("--keep", type=Path, help="a folder that releases are kept in")
     parser.add_argument("--kept-only", action="store_true", help="make no new release")
@@ -879,27 +988,34 @@ def main(arguments: Sequence[str] = ()) -> None:
         "--calibration", action="store_true", help="populations that constants were chosen on"
     )
     parser.add_argument("--report", action="store_true", help="print the tables of FILE")
+    parser.add_argument("--into", type=Path, help="the page that --report writes them into")
     chosen = parser.parse_args(list(arguments))
     if chosen.report:
-        return report(chosen.file)
+        tables = report([chosen.file, *chosen.more])
+        return print(tables) if chosen.into is None else written(chosen.into, tables)
     if chosen.calibration:
         populations = [curved(), heavy(), sorts(), rounded()]
     else:
         populations = [copula(), latent(), network(), heaped(), triples()]
         populations += [adult(chosen.adult)] if chosen.adult else []
+    for population in populations:
+        print(f"{population.name}: {len(population.truths)} statistics", flush=True)
     if chosen.keep is not None:
         chosen.keep.mkdir(parents=True, exist_ok=True)
     mended(chosen.file)
     until = time.monotonic() + 60 * chosen.minutes
     forked = multiprocessing.get_context("fork")
-    workers = [
-        forked.Process(
-            target=run,
-            args=(chosen.file, populations, chosen.repetitions, until, (k, chosen.processes)),
-            kwargs={"keep": chosen.keep, "kept_only": chosen.kept_only},
-        )
-        for k in range(chosen.processes)
-    ]
+    runs = Runs(
+        chosen.file,
+        populations,
+        chosen.repetitions,
+        chosen.first,
+        until,
+        forked.Value("q", 0),
+        chosen.keep,
+        chosen.kept_only,
+    )
+    workers = [forked.Process(target=runs.run) for _ in range(chosen.processes)]
     for worker in workers:
         worker.start()
     for worker in workers:

@@ -1,5 +1,7 @@
 """The algebra of the correction, against brute force."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -51,7 +53,7 @@ def test_weights_solve_the_normal_equations(rows_sigma):
 
     sampling = q @ phi**2 / ROWS
     assert np.all(np.abs(least(got) - least(wanted)) <= 0.01 * sampling)
-    rough = found.weights(phi, rough=True)
+    rough = found.weights(phi, 0)
     assert np.all(np.abs(least(rough) - least(wanted)) <= 0.25 * sampling)
     assert found.noise(got) == pytest.approx(np.sqrt(penalty[:-1] @ wanted[:-1] ** 2), rel=0.03)
 
@@ -75,6 +77,19 @@ def test_noise_is_what_noise_does():
     goals = [found.goal(phi, weights)[0] for found in drawn]
     stated = float(drawn[0].noise(weights)[0])
     assert abs(np.std(goals) / stated - 1) < 5 / np.sqrt(2 * 400)
+
+
+def test_cells_that_were_drawn_add_their_own_noise():
+    found = evidence(exact())
+    phi = np.random.default_rng(3).normal(size=(len(found.points), 2))
+    weights = found.weights(phi)
+    residual = phi - indicators(found) @ weights
+    residual -= found.points.spread @ residual
+    few = replace(found, points=replace(found.points, drawn=100))
+    more = found.points.spread @ residual**2 / 100
+    whole, drawn = (each.correction(phi, weights).noise for each in (found, few))
+    assert whole == pytest.approx(found.noise(weights))
+    assert drawn**2 - whole**2 == pytest.approx(more)
 
 
 def test_what_pairs_cannot_explain():

@@ -35,6 +35,7 @@ def test_records_are_collapsed_to_distinct_cells():
     found = collapsed(model, (0, 1), tiny.SHAPE, (0.0, 0.0))
     assert [c[:3].tolist() for c in found.codes] == [[0, 1, 2], [1, 0, 0]]
     assert found.shares[:3] == pytest.approx([0.3, 0.3, 0.4])
+    assert found.drawn == 0
     assert not found.shares[3:].any()
     assert (found.shares.sum(), found.spread.sum()) == (pytest.approx(1), pytest.approx(1))
     equal = collapsed(Empirical(tiny.SHAPE, codes), (0, 1), tiny.SHAPE, (0.0, 0.0))
@@ -55,6 +56,12 @@ def test_many_cells_are_thinned_evenly(monkeypatch):
     assert held.sum() <= 200
     rows = np.bincount(found.codes[0], found.shares, 30)
     assert rows == pytest.approx(shares.reshape(shape).sum(1) / shares.sum(), abs=1.1 / 200)
+    # Means of any function are off by at most 1/√200 of its deviations, on average.
+    functions = rng.normal(size=(900, 400))
+    off = found.shares @ functions[np.ravel_multi_index(found.codes, shape)]
+    off -= shares @ functions / shares.sum()
+    assert found.drawn == 200
+    assert 0.3 < np.sqrt(200 * np.mean(off**2)) < 1.1
 
 
 @pytest.mark.usefixtures("small")

@@ -1,5 +1,7 @@
 """Least squares over overlapping tables, against the normal equations written out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -48,6 +50,7 @@ def test_it_comes_as_near_as_asked(near, whole, monkeypatch):
     if not whole:
         monkeypatch.setattr("understudy.estimates.ridge._WHOLE", 50)
         monkeypatch.setattr("understudy.estimates.ridge._PART", 30)
+        monkeypatch.setattr("understudy.estimates.ridge._STEPS", 24)
     ridge = made()
     target = np.random.default_rng(2).normal(size=(400, 3))
     a = written_out(ridge)
@@ -65,3 +68,19 @@ def test_from_the_solution_nothing_moves():
     target = np.random.default_rng(3).normal(size=(400, 2))
     found = ridge.solved(target, np.full(2, 1e-6))
     assert np.array_equal(ridge.solved(target, np.full(2, 1e-4), found), found)
+
+
+@pytest.mark.parametrize("part", [30, 92])
+def test_of_many_points_every_so_many_stand_for_all(part, monkeypatch):
+    """The same x as of these alone, at their weights times the step; the matrix has all points."""
+    monkeypatch.setattr("understudy.estimates.ridge._WHOLE", part)
+    monkeypatch.setattr("understudy.estimates.ridge._PART", 30)
+    ridge = made()
+    target = np.random.default_rng(2).normal(size=(400, 3))
+    some = replace(ridge, every=3)
+    features = tuple(Feature(each.values[::3], each.size) for each in ridge.features)
+    alone = replace(ridge, features=features, every_weight=3 * ridge.every_weight[::3])
+    near = np.full(3, 1e-3)
+    assert some.solved(target, near) == pytest.approx(alone.solved(target[::3], near), abs=1e-6)
+    assert some.solved(target, near) != pytest.approx(ridge.solved(target, near), abs=1e-2)
+    assert some.matrix.shape == (400, 92)

@@ -208,3 +208,23 @@ def test_a_small_group_keeps_its_size_when_its_mean_is_corrected():
     weight = SIGMA / (20 * ROWS) / truth[2, 1].sum()  # a cell's noise over the share of the group
     spread = np.linalg.norm(2 * np.arange(5) + 0.5 - held @ (2 * np.arange(5) + 0.5))
     assert told.parts.noise == pytest.approx(weight * spread, rel=0.3)
+
+
+@pytest.mark.parametrize("at", [0.3, 0.5, 0.8])
+@pytest.mark.parametrize("bins", [8, 16])
+@pytest.mark.parametrize("power", [1.0, 1.11, 1.25])
+def test_quantiles_inside_wide_bins_of_skewed_numbers(at, bins, power):
+    """Where shares of bins are known, only what bins hide is left: densities may bend in them."""
+    schema = Schema.loads(
+        '[understudy]\nversion = 1\n[[column]]\nname = "x"\ntype = "number"\nlower = 0\nupper = 10\n'
+        f"bins = {bins}\n"
+    )
+    edges = np.linspace(0, 10, bins + 1)
+    edges[-1] = np.inf
+    counts = -np.diff(np.exp(-((edges / 2) ** power))) * 20_000
+    model = Weighted((bins,), (np.arange(bins),), counts.astype(np.float32))
+    tables = [Measured((0,), counts, 10.0)]
+    known = Known(schema, model, tables, 20_000.0)
+    told = estimate(known, f"quantile(x, {at})", "table")
+    assert told.low <= 2 * (-np.log(1 - at)) ** (1 / power) <= told.high
+    assert told.high - told.low < 10 / bins

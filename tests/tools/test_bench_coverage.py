@@ -1,7 +1,9 @@
 """The validation's own arithmetic: textbook intervals, coverage, and a run that goes on."""
 
 import json
+import lzma
 import math
+import multiprocessing
 
 import numpy as np
 import pytest
@@ -70,7 +72,7 @@ def test_what_repetitions_come_to():
     assert coverage._width(odds) == pytest.approx(20)
 
 
-def test_a_run_goes_on_where_it_was_cut(population, tmp_path, monkeypatch, capsys):
+def test_a_run_goes_on_where_it_was_cut(population, tmp_path, monkeypatch):
     monkeypatch.setattr(coverage, "ROWS", (400,))
     monkeypatch.setattr(coverage, "EPSILONS", ("1", "2"))
     file, few = tmp_path / "found.jsonl", population.asked[:1]
@@ -78,20 +80,38 @@ def test_a_run_goes_on_where_it_was_cut(population, tmp_path, monkeypatch, capsy
         name: population.rows[name] for name in ("region", "smoker", "insured", "free_a", "free_b")
     }
     small = coverage.Population("copula", rows, {}, few, population.free[:1], population.bound)
-    kept = {"keep": tmp_path / "kept", "kept_only": False}
-    (tmp_path / "kept").mkdir()
-    for part in (1, 0):  # two processes share the work
-        coverage.run(file, [small], (1,), math.inf, (part, 2), **kept)
+    kept = tmp_path / "kept"
+    kept.mkdir()
+
+    def run(turn, *, kept_only=False):
+        taken = multiprocessing.Value("q", turn)
+        runs = coverage.Runs(file, [small], (1,), 3, math.inf, taken, kept, kept_only)
+        assert [job[:3] for job in runs.jobs()] == [(3, 400, "1"), (3, 400, "2")]
+        runs.run()
+
+    run(1)  # another process has begun the first combination
+    run(0)
     once = file.read_text()
     assert [json.loads(each)["epsilon"] for each in once.splitlines()] == ["2", "1"]
     file.write_text(once.splitlines()[0] + "\n" + once.splitlines()[1][:50])
     coverage.mended(file)
-    coverage.run(file, [small], (1,), math.inf, (0, 1), **{**kept, "kept_only": True})
+    run(0, kept_only=True)
     again = [json.loads(each) for each in file.read_text().splitlines() if each.endswith("}")]
     assert [each["epsilon"] for each in again] == ["2", "1"]
     assert again[-1]["numbers"] == json.loads(once.splitlines()[1])["numbers"]
-    coverage.report(file)
-    assert "share of 1" in capsys.readouterr().out
+    packed = tmp_path / "found.xz"
+    packed.write_bytes(lzma.compress(file.read_bytes()))
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# T\n<!-- python -m bench coverage FILE --report --into -->\nold\n<!-- end -->\nx\n"
+    )
+    coverage.main([str(file), str(packed), "--report", "--into", str(page)])
+    told = page.read_text()
+    assert "2 releases, 1 to 1 for each" in told  # each release counts once
+    assert "| share of 1 |" in told
+    assert told.startswith("# T\n<!--")
+    assert told.endswith("<!-- end -->\nx\n")
+    assert "old" not in told
 
 
 def test_in_triples_a_marginal_of_the_workload_holds_the_parity(monkeypatch):

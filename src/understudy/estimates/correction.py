@@ -30,8 +30,6 @@ from understudy.estimates.reduced import Reduced
 from understudy.estimates.ridge import Feature, Ridge
 from understudy.models.smooth import in_runs
 
-__all__ = ["OMEGA", "OMEGA_REST", "Correction", "Evidence", "tilted"]
-
 OMEGA = 0.5
 """How far the model may be off on what pairs of columns can show: the mean of a function r of pairs is
 within OMEGA·sd(r) of the private table's. Half a deviation is a large error: a model of independent
@@ -46,11 +44,18 @@ OMEGA_REST = 0.03
 tables it is small; where it is not, the interval does not hold, and `reliance` tells how much rests on
 it. Frozen before it was validated."""
 
-_NEAR = 0.1
+_NEAR = 0.2
 """How near λ is to the best: noise and what is left together have a variance that is larger than the
-least by 0.01 of that of sampling."""
-_ROUGH = 0.5
+least by 0.04 of that of sampling."""
+_ROUGH = 1.0
 """The same for λ that only show where to go."""
+
+_SOLVED = 20_000
+"""Points that weights are found on; what they leave unexplained is that of all points."""
+_TURNS = 25
+"""Of Newton's method. Goals that can be reached take a few."""
+_FARTHEST = 3.0
+"""Relative entropy, in nats, beyond which weights have left the model: the goal is out of reach."""
 
 Floats = NDArray[np.float64]
 
@@ -60,7 +65,7 @@ class Correction:
     """What tables add to the means of some influence functions, one entry for each function.
 
     goal      what the mean of φ should be
-    noise     the deviation of the goal by the tables' noise
+    noise     the deviation of the goal by the tables' noise, and by cells that were drawn
     by_rows   the weight of the number of rows: its relative error moves the goal by so much
     missed    a bound on the bias by the part of the residual that functions of pairs of columns explain
     unseen    sd of the rest; `reliance` its square over the variance of φ
@@ -94,6 +99,11 @@ class Evidence:
     def _used(self) -> tuple[Reduced, ...]:
         return tuple(table for table in self.tables if table.clique)
 
+    @property
+    def _every(self) -> int:
+        """Of many points λ is found on fewer, and judged on all."""
+        return -(-len(self.points) // _SOLVED)
+
     @cached_property
     def _ridge(self) -> Ridge:
         """Of every table, with the penalty (σ/n)² of a cell; the last one is that of all rows."""
@@ -112,7 +122,8 @@ class Evidence:
             told.append(tuple(own))
         sigmas = [*(table.sigma for table in self._used), self.rows_sigma]
         penalties = tuple((sigma / self.rows) ** 2 for sigma in sigmas)
-        return Ridge(tuple(held), (*told, (0,)), penalties, OMEGA**2 * self.points.spread)
+        weight = OMEGA**2 * self.points.spread
+        return Ridge(tuple(held), (*told, (0,)), penalties, weight, self._every)
 
     @cached_property
     def _gap(self) -> Floats:
@@ -122,11 +133,15 @@ class Evidence:
         return np.concatenate([*held, expected[-1:]]) - expected
 
     def weights(
-        self, influence: Floats, start: Floats | None = None, rough: bool = False
+        self, influence: Floats, fine: int | None = None, start: Floats | None = None
     ) -> Floats:
-        """λ, one column for each influence function; `start` is near it."""
-        near = (_ROUGH if rough else _NEAR) * self._sampling(influence)
-        return self._ridge.solved(influence, near, start)
+        """λ, one column for each influence function; `start` is near it.
+
+        Those of the first `fine` functions are near the best, others only show where to go.
+        """
+        near = np.full(influence.shape[1], _ROUGH)
+        near[:fine] = _NEAR
+        return self._ridge.solved(influence, near * self._sampling(influence), start)
 
     def _sampling(self, influence: Floats) -> Floats:
         """The deviation that rows being a sample gives each mean."""
@@ -147,14 +162,15 @@ class Evidence:
         residual = influence - self._ridge.matrix @ weights
         residual -= spread @ residual
         # As near as can be seen beside sampling, or beside the bound on the residual itself.
-        near = np.hypot(0.1 * self._sampling(influence), 0.0075 * np.sqrt(spread @ residual**2))
+        near = np.hypot(0.1 * self._sampling(influence), 0.03 * np.sqrt(spread @ residual**2))
         rest = self._beyond_pairs(residual, near)
+        drawn = spread @ residual**2 / self.points.drawn if self.points.drawn else 0.0
         variance = spread @ influence**2 - (spread @ influence) ** 2
         unseen = spread @ rest**2
         share = np.divide(unseen, variance, out=np.zeros(len(unseen)), where=variance > 0)
         return Correction(
             self.goal(influence, weights),
-            self.noise(weights),
+            np.sqrt(self.noise(weights) ** 2 + drawn),
             weights[-1],
             self._missed(residual, rest, near),
             np.sqrt(unseen),
@@ -192,7 +208,7 @@ class Evidence:
             untold = residual - self._ridge.matrix @ self._ridge.solved(residual, near)
             inside = self._explained(untold, tuple(self._runs), near)
         off = np.sqrt(spread @ (pairs - inside) ** 2)
-        return OMEGA * off + omega * np.sqrt(spread @ inside**2)
+        return np.hypot(OMEGA * off, omega * np.sqrt(spread @ inside**2))
 
     def _explained(
         self, target: Floats, pairs: tuple[tuple[int, int], ...], near: Floats
@@ -201,7 +217,7 @@ class Evidence:
         if len(self.points.columns) <= 2:
             return target
         features = tuple(Feature(codes, int(codes.max()) + 1) for codes in self.points.codes)
-        ridge = Ridge(features, pairs, (1e-8,) * len(pairs), self.points.spread)
+        ridge = Ridge(features, pairs, (1e-8,) * len(pairs), self.points.spread, self._every)
         return ridge.matrix @ ridge.solved(target, near)
 
     def _beyond_pairs(self, residual: Floats, near: Floats) -> Floats:
@@ -233,11 +249,12 @@ def tilted(shares: Floats, influence: Floats, goal: Floats, tolerance: Floats) -
         return top + float(np.log(total)), weights / total
 
     height, weights = at(eta)
-    for _ in range(50):
+    for _ in range(_TURNS):
         slope = weights @ moved
-        if np.all(np.abs(slope) < 1e-3 * tolerance):
+        if np.all(np.abs(slope) < 1e-3 * tolerance) or height < -_FARTHEST:
             break
-        curve = (moved * weights[:, None]).T @ moved - np.outer(slope, slope)
+        heavy = moved * np.sqrt(weights)[:, None]
+        curve = heavy.T @ heavy - np.outer(slope, slope)
         step = -np.linalg.lstsq(curve, slope, rcond=1e-9)[0]
         step *= min(1.0, 5.0 / max(float(np.abs(step).max()), 1e-300))
         for _ in range(30):

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 from understudy.markup import notebook
-
-__all__ = ["Estimate", "Estimates", "Parts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +26,10 @@ class Parts:
     sampling: float
     model: float
     inside: float
+
+    def times(self, scale: float) -> Parts:
+        """In other units."""
+        return Parts(*(scale * part for part in astuple(self)))
 
 
 @dataclass(frozen=True, slots=True)

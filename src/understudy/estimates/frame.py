@@ -19,8 +19,6 @@ from understudy.estimates.points import Points
 from understudy.models import View
 from understudy.schema import Schema
 
-__all__ = ["Condition", "Frame", "Source", "condition"]
-
 MOST_CELLS = 5_000_000
 """Cells of the columns of one condition."""
 _DRAWS = 100_000

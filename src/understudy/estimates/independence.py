@@ -25,8 +25,6 @@ from understudy.errors import WorkloadError
 from understudy.estimates.reduced import Reduced, reduced
 from understudy.models import Measured
 
-__all__ = ["Independence", "independence"]
-
 Floats = NDArray[np.float64]
 
 _FEW = 5.0

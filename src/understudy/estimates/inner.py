@@ -20,8 +20,6 @@ from understudy.columns.binned import Binned
 from understudy.columns.category import Boolean
 from understudy.errors import WorkloadError
 
-__all__ = ["Inner", "inner", "steepness"]
-
 DRAWN = 64
 """Points, equally likely, that stand for the values of a cell."""
 

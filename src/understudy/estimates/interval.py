@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from statistics import NormalDist
 
-__all__ = ["half_width"]
-
 _NORMAL = NormalDist()
 
 

@@ -31,8 +31,6 @@ from understudy.estimates.regression import Regression, Term
 from understudy.estimates.statistic import Domain, Statistic
 from understudy.schema import Schema
 
-__all__ = ["Independent", "Own", "bound", "logit", "ols", "parsed", "statistic"]
-
 _FORMS = {
     **dict.fromkeys(("share", "count"), "CONDITION"),
     **dict.fromkeys(("mean", "sum", "median", "gini"), "COLUMN"),

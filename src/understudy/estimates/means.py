@@ -11,8 +11,6 @@ from understudy._types import Clique
 from understudy.estimates.frame import Condition, Frame
 from understudy.estimates.statistic import Fitted, Statistic, Undefined, Within
 
-__all__ = ["Correlation", "Difference", "Mean", "Odds", "Total"]
-
 Floats = NDArray[np.float64]
 
 

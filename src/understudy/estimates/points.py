@@ -12,16 +12,14 @@ from numpy.typing import NDArray
 from understudy._types import Clique
 from understudy.models import Empirical, View, Weighted
 
-__all__ = ["Points", "collapsed"]
-
 DENSE = 20_000
 """Cells up to which all are kept, held by the model or not."""
 TABULATED = 2_000_000
 """Cells up to which a model without records is tabulated; beyond, it is sampled."""
-MOST = 35_000
-"""Cells of large tables that stand for the model. Drawing them adds 1/√35,000 = 0.0053 deviations of
-what no table explains; what tables explain is corrected by them."""
-APART = 5_000
+MOST = 24_000
+"""Cells of large tables that stand for the model. Drawing them adds at most 1/√24,000 = 0.006
+deviations of what no table explains, which is counted as noise; what tables explain is corrected."""
+APART = 4_000
 """Cells drawn from the product of the columns' shares."""
 INDEPENDENT = 0.05
 """The weight of that product in what errors are averaged over, so that nothing rests on a cell being
@@ -37,13 +35,14 @@ class Points:
     `spread` is .95·m + .05·Π p_i + (Π (p_i + u_i) − Π p_i), p_i the shares of the columns' values and
     u_i a floor for each that follows from its noise. Without it, tables would have small weights at
     just those rare values that noise made rarer: that chooses by noise, and biases tails. Shares sum to
-    one, `spread` to more, the more the noise is.
+    one, `spread` to more, the more the noise is. `drawn` cells stand for the model; 0 if all are here.
     """
 
     columns: Clique
     codes: tuple[NDArray[np.int64], ...]
     shares: Floats
     spread: Floats
+    drawn: int = 0
 
     def __len__(self) -> int:
         return len(self.shares)
@@ -64,7 +63,7 @@ def collapsed(
         product, wide = _products(codes, _margins(codes, shares, sizes), floors)
         spread = (1 - INDEPENDENT) * (shares - product) + wide
         return Points(columns, codes, shares, np.maximum(spread, 0.0))
-    held, shares = _records(model, columns, sizes)
+    held, shares, drawn = _records(model, columns, sizes)
     margins = _margins(held, shares, sizes)
     # Drawn from Π (p + u), and weighted to what is added to .95 of the model.
     rng, wider = np.random.default_rng(0), [m + u for m, u in zip(margins, floors, strict=True)]
@@ -74,7 +73,7 @@ def collapsed(
     added = mass * (1 - (1 - INDEPENDENT) * product / wide)
     codes = tuple(np.concatenate(both) for both in zip(held, apart, strict=True))
     spread = np.concatenate([(1 - INDEPENDENT) * shares, added])
-    return Points(columns, codes, np.concatenate([shares, np.zeros(APART)]), spread)
+    return Points(columns, codes, np.concatenate([shares, np.zeros(APART)]), spread, drawn)
 
 
 def _margins(
@@ -95,8 +94,9 @@ def _products(
 
 def _records(
     model: View, columns: Clique, sizes: tuple[int, ...]
-) -> tuple[list[NDArray[np.int64]], Floats]:
-    """Distinct cells that the model holds, at most `MOST`, and their shares."""
+) -> tuple[list[NDArray[np.int64]], Floats, int]:
+    """Distinct cells that the model holds, at most `MOST`; their shares; how many draws they are."""
+    drawn = 0
     if isinstance(model, Weighted | Empirical):
         codes = [model.codes[i].astype(np.int64) for i in columns]
         weights = np.ones(model.size)
@@ -109,7 +109,7 @@ def _records(
     else:
         drawn = model.sample(4 * MOST, np.random.default_rng(1))  # type: ignore[attr-defined]
         codes = [np.asarray(drawn[i], np.int64) for i in columns]
-        weights = np.ones(4 * MOST)
+        weights, drawn = np.ones(4 * MOST), 4 * MOST
     packed = np.ravel_multi_index(tuple(codes), sizes)
     cells, where = np.unique(packed, return_inverse=True)
     shares = np.bincount(where, weights)
@@ -118,5 +118,5 @@ def _records(
         at = (np.arange(MOST) + 0.5) / MOST
         chosen = np.searchsorted(np.cumsum(shares), at * (1 - 1e-12))
         cells, times = np.unique(cells[chosen], return_counts=True)
-        shares = times / MOST
-    return list(np.unravel_index(cells, sizes)), shares
+        shares, drawn = times / MOST, MOST
+    return list(np.unravel_index(cells, sizes)), shares, drawn

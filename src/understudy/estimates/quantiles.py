@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique
 from understudy.errors import WorkloadError
-from understudy.estimates.estimate import Parts
 from understudy.estimates.frame import Frame
 from understudy.estimates.statistic import Fitted, Interval, Measured, Statistic, Undefined, Within
-
-__all__ = ["Custom", "Gini", "Quantile"]
 
 MOST_POINTS = 4_096
 """Cells that a function of one's own is differentiated at."""
 _STEP = 1e-4
+_BENT = 1.5
+"""How much steeper than its neighbours suggest a density may be at a quantile: it bends inside cells.
+Chosen on skewed distributions that no validation uses."""
 
 Floats = NDArray[np.float64]
 
@@ -110,7 +110,7 @@ class Quantile(_OfNumber):
         before = np.append(halves[0], halves[:-1])
         reached = (begins[:, None] + inside * (ends - begins)[:, None]).reshape(-1)
         sure = (before[:, None] + inside * (halves - before)[:, None]).reshape(-1)
-        wrong = (ends - begins) * frame.steep[self.of][:cells] + 8 * held.relative
+        wrong = (ends - begins) * _BENT * frame.steep[self.of][:cells] + 8 * held.relative
         hidden = (np.abs(wrong)[:, None] * inside * (1 - inside)).reshape(-1)
         half, values = sure + hidden, held.points.reshape(-1)
         last = len(values) - 1
@@ -123,21 +123,11 @@ class Quantile(_OfNumber):
         why = measured[cell].why
         if low <= many // 2 and high >= last - many // 2:
             why = why or "every value that is possible lies in the interval"
-        parts = _scaled(measured[cell].parts, float(hidden[middle]), share)
+        # In shares of the domain: the parts of a quantile itself need a density.
+        parts, own = measured[cell].parts, float(hidden[middle])
+        parts = replace(parts, inside=parts.inside + own).times(1 / max(share, 1e-12))
         told = float(values[middle]), float(values[low]), float(values[high])
         return [Interval(*told, parts, max(m.reliance for m in measured), why)]
-
-
-def _scaled(parts: Parts, hidden: float, share: float) -> Parts:
-    """The parts of a share of the domain, in shares: those of a quantile itself need a density."""
-    scale = 1 / max(share, 1e-12)
-    return Parts(
-        scale * parts.noise,
-        scale * parts.rows,
-        scale * parts.sampling,
-        scale * parts.model,
-        scale * (parts.inside + hidden),
-    )
 
 
 @dataclass(frozen=True, eq=False)

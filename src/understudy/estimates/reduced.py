@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from understudy._types import Clique
 from understudy.models import Measured
 
-__all__ = ["Reduced", "column_noise", "reduced"]
-
 
 @dataclass(frozen=True, eq=False)
 class Reduced:

@@ -16,8 +16,6 @@ from understudy._types import Clique
 from understudy.estimates.frame import Condition, Frame
 from understudy.estimates.statistic import Fitted, Undefined, Within
 
-__all__ = ["Regression", "Term"]
-
 _ROUNDS = 50
 _RARE = "noise hides how many rows have it; the regression is over the others"
 _BASE = "it is the base that others are compared with; noise hides the first value"

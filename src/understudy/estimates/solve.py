@@ -6,13 +6,15 @@ towards them and fits the statistic again, always correcting from the released m
     estimate ± h,   P(|N(b, s²)| ≤ h) = level
 
 with s² the variance by noise, sampling and a private number of rows, and b a bound on the bias by what
-the model may have missed and by what bins hide.
+the model may have missed and by what bins hide. Errors of different kinds are taken to be within an
+ellipsoid: they are not at their worst all at once, so that their bounds add up as squares. Only a
+certificate's bound, which no assumption is behind, is added to the others in full.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import hypot, sqrt
 
@@ -37,8 +39,6 @@ from understudy.estimates.statistic import Fitted, Interval, Measured, Statistic
 from understudy.models import Measured as Table
 from understudy.models import View
 from understudy.schema import Schema
-
-__all__ = ["FLAGGED", "ONLY_CERTIFIED", "Known", "estimated"]
 
 ROUNDS = 8
 FLAGGED = 0.1
@@ -209,7 +209,7 @@ class _Run:
             every = fitted.influence(self.frame)
             influence = every[:, : fitted.values.size]
             # Later rounds change φ little and begin with the λ of the one before.
-            lambdas = evidence.weights(every, lambdas, rough=True)
+            lambdas = evidence.weights(every, 0, lambdas)
             goals, many = evidence.goal(every, lambdas), fitted.values.size
             own = np.sqrt(weights @ every**2 / self.known.rows)
             nears = _SETTLED * (np.hypot(evidence.noise(lambdas), own) + 1e-9)
@@ -225,7 +225,7 @@ class _Run:
             if moved is None:
                 if not reached and not bool(np.all(np.abs(goal) <= 2 * near)):
                     raise Undefined("the noise is too large for it")
-                lambdas = evidence.weights(every, lambdas)
+                lambdas = evidence.weights(every, many, lambdas)
                 correction = evidence.correction(every, lambdas)
                 return _Settled(weights, fitted, influence, correction)
             weights, turn = moved, turn + 1
@@ -278,21 +278,22 @@ class _Run:
         if self.target == "population":
             sampling, inside = sqrt(known.alike * (own + one) / known.rows), sqrt(noisy)
         lever = float(correction.by_rows[k]) + (value if self.statistic.per_row else 0.0)
-        beyond = self._beyond(k)
+        model = self._model(k)
         why = None
-        if not all(self._clear(share) for share in self._needed(k)):
+        needed = settled.fitted.needed[k] if settled.fitted.needed else ()
+        if not all(self._clear(share) for share in needed):
             why = _UNCLEAR
-        elif beyond is None:
+        elif model is None:
             why = UNSEEN
         parts = Parts(
             float(correction.noise[k]),
             abs(lever) * known.rows_sigma / known.rows,
             sampling,
-            float(correction.missed[k]) + (beyond or 0.0),
+            model or 0.0,
             inside + bias,
         )
         deviation = hypot(parts.noise, parts.rows, parts.sampling, inside)
-        half = half_width(deviation, parts.model + bias, self.level)
+        half = half_width(deviation, hypot(parts.model, bias), self.level)
         return Measured(value, half, parts, reliance, why)
 
     def _shown(self, name: str, measured: Interval | Measured) -> Estimate:
@@ -308,7 +309,7 @@ class _Run:
                 "show only together, which was never measured"
             )
         times = self.known.rows if self.statistic.per_row else 1.0
-        parts = Parts(*(times * part for part in astuple(measured.parts)))
+        parts = measured.parts.times(times)
         value, low, high = (times * each for each in (measured.value, measured.low, measured.high))
         told = (value, low, high, self.level, self.target, parts, measured.reliance, warning)
         return Estimate(name, *told, self.statistic.unit)
@@ -323,28 +324,25 @@ class _Run:
         told = float(ends[0]), float(ends[1]), float(ends[2])
         return Interval(*told, measured.parts, measured.reliance, why)
 
-    def _needed(self, k: int) -> tuple[int, ...]:
-        fitted = self.settled.fitted
-        return fitted.needed[k] if fitted.needed else ()
-
     def _clear(self, share: int) -> bool:
         """Whether a share that is divided by is known well enough for that."""
         correction, at = self.settled.correction, self.many + share
-        bias = correction.missed[at] + OMEGA_REST * correction.unseen[at]
-        half = half_width(float(correction.noise[at]), float(bias), self.level)
+        bias = hypot(correction.missed[at], OMEGA_REST * correction.unseen[at])
+        half = half_width(float(correction.noise[at]), bias, self.level)
         return float(self.settled.fitted.shares[share] + correction.goal[at]) >= CLEAR * half
 
-    def _beyond(self, k: int) -> float | None:
-        """A bound on the bias by what pairs do not show; None where there is none to trust."""
+    def _model(self, k: int) -> float | None:
+        """A bound on the bias by what tables do not tell; None where there is none to trust."""
         correction = self.settled.correction
-        usual = OMEGA_REST * float(correction.unseen[k])
-        if usual == 0.0:
-            return 0.0
+        missed, reliance = float(correction.missed[k]), correction.reliance[k]
+        unseen = OMEGA_REST * float(correction.unseen[k])
+        if unseen == 0.0:
+            return missed
         known = self.known.certified(self.points.columns, correction.rest[:, k])
-        if correction.reliance[k] > ONLY_CERTIFIED:
-            return known
-        flagged = known is not None and correction.reliance[k] >= FLAGGED
-        return known if flagged else usual if known is None else min(usual, known)
+        usual, certain = hypot(missed, unseen), None if known is None else missed + known
+        if reliance > ONLY_CERTIFIED or (known is not None and reliance >= FLAGGED):
+            return certain
+        return usual if certain is None else min(usual, certain)
 
 
 def _with_rows(known: Known, tables: Sequence[Reduced]) -> Known:

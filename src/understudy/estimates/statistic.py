@@ -14,8 +14,6 @@ from understudy._types import Clique
 from understudy.estimates.estimate import Parts
 from understudy.estimates.frame import Condition, Frame
 
-__all__ = ["Domain", "Fitted", "Interval", "Measured", "Statistic", "Undefined", "Within"]
-
 Floats = NDArray[np.float64]
 
 
