@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 SRC = ROOT / "src" / "understudy"
+_OFTEN = 5
 
 
 def main() -> None:
@@ -30,7 +32,11 @@ def main() -> None:
         print(f"| {what} | {count:,} |")
     files, crossings = trace()
     print(f"| files that `release` and `save` pass | {files} |")
-    print(f"| crossings between rooms on that way | {crossings} |")
+    print(f"| crossings between rooms on that way | {crossings.total()} |")
+    print(f"\n| from | to, {_OFTEN} times or more | how often |\n|---|---|---|")
+    for (caller, called), times in crossings.most_common():
+        if times >= _OFTEN:
+            print(f"| {caller} | {called} | {times} |")
 
 
 def shape() -> Iterator[tuple[str, int]]:
@@ -69,24 +75,24 @@ def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return sum(each.arg not in ("self", "cls") for each in given)
 
 
-def trace() -> tuple[int, int]:
-    """Files and crossings of a release and its save."""
+def trace() -> tuple[int, Counter[tuple[str, str]]]:
+    """How many files a release and its save pass, and how often each function crosses to another."""
     from understudy import release
     from understudy.demo import city_health_survey, schema
 
     table, known = city_health_survey(2_000), schema()
     passed: set[str] = set()
-    crossings = 0
+    crossings: Counter[tuple[str, str]] = Counter()
 
     def watch(frame: Any, event: str, argument: object) -> None:
-        nonlocal crossings
         if event != "call":
             return
         here, before = room(frame), room(frame.f_back)
         if here is None:
             return
         passed.add(frame.f_code.co_filename)
-        crossings += before is not None and before != here
+        if before is not None and before != here:
+            crossings[_place(frame.f_back), _place(frame)] += 1
 
     with tempfile.TemporaryDirectory() as folder:
         release(table, known, epsilon=1).save(Path(folder) / "warm")  # imports and compiles
@@ -96,6 +102,11 @@ def trace() -> tuple[int, int]:
         finally:
             sys.setprofile(None)
     return len(passed), crossings
+
+
+def _place(frame: Any) -> str:
+    file = Path(frame.f_code.co_filename).relative_to(SRC).with_suffix("")
+    return f"{file}: {frame.f_code.co_qualname.replace('<locals>.', '')}"
 
 
 def room(frame: Any) -> str | None:

@@ -24,7 +24,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.game.methods.base import planned
 from understudy.learn.plans import PICK, START, Facts, picks_plan, radius_for, rule_for
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Gaussian, Selection
@@ -101,8 +100,8 @@ def way_for(
     facts = Facts(n, width, loss, radius, Relation.ADD_REMOVE, budget)
     rule = rule_for(facts, "frank-wolfe", steps, start=start)
     plan = picks_plan(facts, rule.steps, start=rule.start)
-    level = planned(plan, START, Gaussian).sigma if START in plan else None
-    scale = planned(plan, PICK, Selection).scale / UNIT
+    level = plan.event(START, Gaussian).sigma if START in plan else None
+    scale = plan.event(PICK, Selection).scale / UNIT
     return Way(radius, rule.steps, rule.delay, rule.kept, scale, level)
 
 

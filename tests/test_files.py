@@ -31,6 +31,15 @@ def test_the_mode_of_a_replaced_file_is_kept(tmp_path):
     assert (path.read_text(), mode(path)) == ("new", 0o640)
 
 
+def test_a_folder_is_filled_with_files_that_were_not_there(tmp_path):
+    files.fill(tmp_path, {"a": "größer\n", "b": b"\x00"})
+    assert (tmp_path / "a").read_bytes() == "größer\n".encode()
+    assert (tmp_path / "b").read_bytes() == b"\x00"
+    with pytest.raises(FileExistsError):
+        files.fill(tmp_path, {"b": b"new"})
+    assert (tmp_path / "b").read_bytes() == b"\x00"
+
+
 def test_a_secret_is_never_readable_by_others(tmp_path):
     files.write(tmp_path / "key", "secret", mode=0o600, new=True)
     assert mode(tmp_path / "key") == 0o600

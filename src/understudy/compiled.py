@@ -31,8 +31,6 @@ import numpy as np
 
 from understudy import files
 
-__all__ = ["compiled", "kernel"]
-
 _RESULTS = {"int64": ctypes.c_int64, "float64": ctypes.c_double, "none": ctypes.c_void_p}
 
 

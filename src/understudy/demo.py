@@ -18,8 +18,6 @@ from understudy.schema import Boolean, Category, Date, Identifier, Integer, Numb
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["city_health_survey", "schema"]
-
 DISTRICTS = (
     "Harbour",
     "Old Town",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-__all__ = ["COLOURS", "FAINT", "INK", "STYLE", "plain", "save"]
-
 INK, FAINT = "#333333", "#DDDDDD"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#8C6D1F", "#7A7A7A")
 """Okabe and Ito's, told apart by all."""

@@ -15,11 +15,9 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-
-__all__ = ["create", "staged", "sync", "write"]
 
 # A folder on a file system that cannot make one durable is as durable as it gets.
 _CANNOT = (errno.EINVAL, errno.ENOTSUP)
@@ -54,10 +52,12 @@ def write(path: Path, data: str | bytes, *, new: bool = False, mode: int = 0o666
         _fill(part, data, mode)
 
 
-def create(path: Path, data: str | bytes, mode: int = 0o666) -> None:
-    """Make a file that is not there yet, durably; for a folder that is shown when it is whole."""
-    _fill(path, data, mode)
-    sync(path)
+def fill(folder: Path, contents: Mapping[str, str | bytes]) -> None:
+    """Make files that are not there yet, durably; for a folder that is shown when it is whole."""
+    for name, data in contents.items():
+        _fill(folder / name, data, 0o666)
+        sync(folder / name)
+    sync(folder)
 
 
 def sync(path: Path) -> None:

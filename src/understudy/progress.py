@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-
-__all__ = ["COUNTING", "FITTING", "STAGES", "Progress", "Watch", "silent"]
+from itertools import count
 
 STAGES = {
     "checking": "checking the input and planning",
@@ -66,6 +65,12 @@ class Progress:
 
 Watch = Callable[[Progress], None]
 """Whoever is told how far the work is."""
+
+
+def passes(watch: Watch) -> Callable[[], None]:
+    """To be called at every pass of a fit: tells which it is."""
+    number = count(1)
+    return lambda: watch(Progress(FITTING, next(number), 0))
 
 
 def silent(progress: Progress) -> None:

@@ -16,16 +16,6 @@ from contextlib import contextmanager
 
 from understudy.errors import SourceError, UnderstudyError
 
-__all__ = [
-    "debugging",
-    "in_our_words",
-    "is_name",
-    "named",
-    "require_names",
-    "unforeseen",
-    "unquoted",
-]
-
 _LONGEST_NAME = 80
 _BREAKS = {"Cc", "Cs", "Zl", "Zp"}
 _UNEVEN = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")

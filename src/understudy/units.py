@@ -29,8 +29,6 @@ from typing import Any
 
 from understudy.errors import InputError
 
-__all__ = ["EQUAL", "OPEN", "ROW", "Unit", "group", "scope", "things", "weight_of"]
-
 ROW = "row"
 """What a schema file says where one row is protected, as an explicit choice."""
 OPEN = "?"

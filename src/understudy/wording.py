@@ -10,21 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from understudy.schema import Column
 
-__all__ = [
-    "NOTHING",
-    "at_most",
-    "between",
-    "bound",
-    "byte_size",
-    "domain",
-    "duration",
-    "nothing",
-    "number",
-    "percent",
-    "points",
-    "small",
-]
-
 NOTHING = "says nothing here"
 """Of a bound that holds whatever happens."""
 _VACUOUS = 0.99995
@@ -72,6 +57,11 @@ def at_most(share: float) -> str:
 def between(low: float, high: float) -> str:
     """An interval of shares, to two decimals and rounded outwards."""
     return f"between {math.floor(1e4 * low + 1e-9) / 100:.2f} % and {at_most(high)} %"
+
+
+def points_between(low: float, high: float) -> str:
+    """An interval of errors of shares."""
+    return f"between {percent(low).removesuffix(' %')} and {points(high)}"
 
 
 def nothing(share: float) -> str:

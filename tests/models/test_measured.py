@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 from tests.thorough import examples
 
 from understudy.models.measured import (
+    Coarse,
     Measured,
     adjacent,
     frequent,
     merge,
+    merge_all,
+    merged_values,
     ordered_labels,
     pair_labels,
     simplex,
@@ -120,6 +123,30 @@ def test_values_beside_the_order_stay_by_themselves():
     assert labels[1].tolist() == inner[1].tolist()
     require_onto(labels[0], 12)
     assert ordered_labels(shares, (10, 7), 70.0) is None
+
+
+def test_many_tables_are_merged_as_each_of_them_alone():
+    shares = [np.ones(12) / 12, np.array([0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1]), np.ones(2) / 2]
+    cliques = [(0, 1), (0, 1), (0, 1), (1, 2), (0, 2)]
+    wanted = [None, Coarse(12.0), Coarse(12.0, (10, 7)), Coarse(100.0), Coarse(0.5)]
+    found = merged_values(shares, cliques, wanted)
+    alone = [
+        None,
+        pair_labels((shares[0], shares[1]), 12.0),
+        ordered_labels((shares[0], shares[1]), (10, 7), 12.0),
+        None,
+        pair_labels((shares[0], shares[2]), 4.0),  # never fewer than four cells
+    ]
+    tables = [np.multiply.outer(shares[i], shares[j]) for i, j in cliques]
+    for labels, own, table, merged in zip(
+        found, alone, tables, merge_all(tables, found), strict=True
+    ):
+        assert (labels is None) == (own is None)
+        if own is None:
+            assert merged is table
+        else:
+            assert all(map(np.array_equal, labels, own))
+            np.testing.assert_array_equal(merged, merge(table, own))
 
 
 def brute(table, labels):

@@ -57,3 +57,22 @@ def test_noise_on_tables_is_the_least_that_costs_at_most_rho(relation):
     assert (event.step, event.changes) == (1, relation.marginal_l2_squared(5))
     assert accounting.rho(event) <= rho
     assert accounting.rho(Gaussian(event.sigma * (1 - 1e-12), 1, event.changes)) > rho
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_levels_share_rho_by_number_and_precision(relation):
+    rho, wanted = Fraction(1, 3), {"one": (3, 1), "two": (5, 4)}
+    found = planning.levels(rho, relation, wanted)
+    assert sum(map(accounting.rho, found.values())) <= rho
+    assert found["one"].sigma == pytest.approx(2 * found["two"].sigma, rel=1e-12)
+    for name, share in (("one", Fraction(3, 23)), ("two", Fraction(20, 23))):
+        assert found[name] == planning.tables(share * rho, relation, wanted[name][0])
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_noise_on_errors_of_tables_is_the_least_that_costs_at_most_rho(relation):
+    rho, event = Fraction(1, 7), planning.errors(Fraction(1, 7), relation, 6)
+    assert (event.step, event.changes) == (relation.multiplicity, 6)
+    assert accounting.rho(event) <= rho
+    less = Gaussian(event.sigma * (1 - 1e-12), event.step, event.changes)
+    assert accounting.rho(less) > rho

@@ -184,15 +184,6 @@ def test_json_keeps_kind_order_and_weight(text):
         assert entry.get("kind", "marginals") == family.kind
 
 
-def test_describe():
-    assert parse("prefixes:1", SCHEMA).describe(SCHEMA) == (
-        "2 families of prefixes of 1 column, 8 queries; the largest is age with 5"
-    )
-    assert "1 marginal of 4 columns and 1 family of parities of 2 columns" in resolve(
-        us.workload.marginals(4) + us.workload.parities(["age", "sex"]), SCHEMA
-    ).describe(SCHEMA)
-
-
 # -- what is wrong --------------------------------------------------------------------------------
 
 

@@ -122,15 +122,6 @@ def test_resolve_keeps_a_workload_and_checks_that_it_fits(schema):
         resolve(Workload((Family((0, 4)),)), schema)
 
 
-def test_describe(schema):
-    assert parse("marginals:2", schema).describe(schema) == (
-        "6 marginals of 2 columns, 146 cells; the largest is age × income with 60"
-    )
-    assert resolve([("sex",)], schema).describe(schema) == (
-        "1 marginal of 1 column, 2 cells; the largest is sex with 2"
-    )
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -1,5 +1,6 @@
 """Every registered method keeps the methods' contract, and bad ones are found out."""
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -153,9 +154,9 @@ class CannotBeWrittenDown(Good):
         return {"name": self.name, "rho": Fraction(1, 3)}
 
 
-class PromisesWhatIsNotPlanned(Good):
+class TakesForEver(Good):
     def forecast(self, design, plan, rows):
-        return replace(super().forecast(design, plan, rows), noise={"three-ways": 1.0})
+        return replace(super().forecast(design, plan, rows), seconds=math.inf)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +174,7 @@ class PromisesWhatIsNotPlanned(Good):
         (GivesAnotherShape, "the model has shape"),
         (RefusesAll, "refuses every design"),
         (CannotBeWrittenDown, "says what it is"),
-        (PromisesWhatIsNotPlanned, "which the plan does not hold"),
+        (TakesForEver, "no expectation"),
     ],
 )
 def test_bad_methods_are_found_out(bad, message):

@@ -20,7 +20,7 @@ HELP = """Make a synthetic version of a sensitive table: private, certified and 
 \b
 [bold]From a table to a release[/bold]
   understudy schema draft patients.csv
-  understudy schema review patients.schema.toml
+  understudy schema review patients.schema.toml patients.csv
   understudy plan --schema patients.schema.toml --epsilon 1
   understudy release patients.csv --schema patients.schema.toml --epsilon 1 \\
                     --out patients.release
@@ -140,7 +140,7 @@ def _wrong_use(error: Any) -> int:
     """A command line that does not parse."""
     context = getattr(error, "ctx", None)
     where = context.command_path if context is not None else "understudy"
-    message = str(error.format_message()).strip()
+    message = str(error.format_message()).strip().replace("Value error, ", "")
     if not message:  # no command was given, and the help has been printed
         return shell.WRONG_USE
     more = [f"See `{where} --help`."]

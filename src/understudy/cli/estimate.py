@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from rich.text import Text
 
@@ -14,23 +13,16 @@ if TYPE_CHECKING:
     from understudy.estimates import Estimate, Parts
 
 
-class Targets(StrEnum):
-    """What an estimate may be about, for the help."""
-
-    POPULATION = "population"
-    TABLE = "table"
-
-
 @shell.guarded
 def estimate(
     folder: options.Folder,
     asked: Annotated[str, argument("STATISTIC", "What to estimate, such as mean(income) by sex.")],
     target: Annotated[
-        Targets,
+        Literal["population", "table"],
         option(
             "--target", "The population that rows were drawn from, or the private table itself."
         ),
-    ] = Targets.POPULATION,
+    ] = "population",
     level: Annotated[float, option("--level P", "How often intervals hold the truth.")] = 0.95,
     as_json: options.AsJson = False,
 ) -> None:
@@ -62,7 +54,7 @@ def estimate(
     from understudy.releases import Release
 
     release = Release.load(folder)
-    found = release.estimate(asked, target=target.value, level=level)
+    found = release.estimate(asked, target=target, level=level)
     if as_json:
         words.as_json(found.to_json())
         return
@@ -84,8 +76,8 @@ def estimate(
     told = [found] if isinstance(found, Estimate) else found if isinstance(found, Estimates) else []
     if any(_guessed(each.parts) for each in told):
         shell.note(
-            "Most of an interval here is what the model may have missed, because its columns were not "
-            "measured together; a release with --purpose measures them."
+            "Most of an interval here allows for what the noisy tables do not tell; a release with "
+            "--purpose measures its columns together and more accurately."
         )
 
 
@@ -101,17 +93,18 @@ def _one(found: Estimate) -> None:
         return words.facts([("asked", found.name), *facts])
     parts = found.parts
     made = {
-        "noise": parts.noise, "number of rows": parts.rows, "sampling": parts.sampling,
-        "model (bound)": parts.model, "inside bins": parts.inside,
+        "noise (sd)": parts.noise, "number of rows (sd)": parts.rows,
+        "sampling (sd)": parts.sampling, "model (bound)": parts.model,
+        "inside bins (bound)": parts.inside,
     }  # fmt: skip
-    times = 100 if found.unit else 1
+    times, of = (100, " percentage points") if found.unit else (1, "")
     words.facts(
         [
             ("asked", found.name),
             ("estimate", Text(value, style="bold")),
             ("interval", f"{low} to {high}, estimated, {100 * found.level:g} %"),
             ("target", found.target),
-            ("parts", ", ".join(f"{name} {times * p:.2g}" for name, p in made.items() if p > 0)),
+            ("parts", ", ".join(f"{n} {times * p:.2g}" for n, p in made.items() if p > 0) + of),
         ]
     )
     if found.warning is not None:

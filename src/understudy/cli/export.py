@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from understudy import files
 from understudy.cli import options, shell
@@ -14,21 +13,11 @@ from understudy.cli.options import option
 _ABOUT = "What only you know"
 
 
-class Formats(StrEnum):
-    """The formats, for the help."""
-
-    SDV = "sdv"
-    FRICTIONLESS = "frictionless"
-    CROISSANT = "croissant"
-    REGISTRY = "opendp-registry"
-    SHEET = "sheet"
-
-
 @shell.guarded
 def export(
     folder: options.Folder,
     format: Annotated[
-        Formats,
+        Literal["sdv", "frictionless", "croissant", "opendp-registry", "sheet"],
         option(
             "--format",
             "sdv: metadata for SDV's tools; frictionless: a data package; croissant: MLCommons "
@@ -68,7 +57,7 @@ def export(
         options.require_outside(out, "a release holds no other file")
     about = About(title, curator, description, license, url)
     shown = None if audit is None else read_audit(audit)
-    text = describe(folder, format.value, about, out, shown)
+    text = describe(folder, format, about, out, shown)
     if out is None:
         sys.stdout.write(text)
     else:

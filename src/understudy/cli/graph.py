@@ -12,7 +12,7 @@ from understudy import wording
 from understudy.cli import options, shell, words
 from understudy.cli.commands import command
 from understudy.cli.options import argument, flag, option
-from understudy.cli.release import about_report, make
+from understudy.cli.release import Account, about_report, make
 from understudy.cli.sample import require_output, write_whole
 from understudy.errors import InputError
 
@@ -26,17 +26,6 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
-
-
-@dataclass(frozen=True)
-class Account:
-    """The account that is charged."""
-
-    ledger: Annotated[
-        str | None,
-        option("--ledger LEDGER", "Charge this ledger; needs --dataset.", options.ACCOUNT),
-    ] = None
-    dataset: options.DatasetName = None
 
 
 @dataclass(frozen=True)
@@ -140,7 +129,7 @@ def release(
         key=key,
         neighbours="add-remove",
         **edge_choices(known, measured.triangles),
-        **options.account(account.ledger, account.dataset),
+        **options.account(account.ledger, account.dataset, account.expect_head),
     )
     released = make(source, known.schema, out, wanted)
     if edge_list is not None:

@@ -11,9 +11,8 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -47,20 +46,7 @@ def argument(metavar: str, help: str) -> Any:
 # What several commands take
 
 
-class Relations(StrEnum):
-    """The neighbouring relations, for the help."""
-
-    ADD_REMOVE = "add-remove"
-    REPLACE = "replace"
-
-
-class Targets(StrEnum):
-    """What a target error may speak of, for the help."""
-
-    WORST = "worst"
-    MEAN = "mean"
-
-
+Relations = Literal["add-remove", "replace"]
 _EPSILON = "The privacy budget ε; smaller is more private. Everything fits inside it."
 SchemaFile = Annotated[Path, option("--schema S.toml", "The schema, confirmed.")]
 NewFolder = Annotated[
@@ -127,14 +113,14 @@ class Target:
         ),
     ] = None
     target_of: Annotated[
-        Targets,
+        Literal["worst", "mean"],
         option(
             "--target-of",
             "What --target-error speaks of: the worst cell of the workload, or the mean total "
             "variation of its marginals.",
             PRIVACY,
         ),
-    ] = Targets.WORST
+    ] = "worst"
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from understudy.cli import options, rules, shell, words
+from understudy.cli import options, shell, words
 from understudy.cli import review as reviewing
 from understudy.cli.options import argument, flag, option, read_as
+from understudy.columns.base import some
 from understudy.errors import InputError
 from understudy.units import OPEN
 
@@ -29,13 +29,6 @@ _SchemaArgument = Annotated[Path, argument("S.toml", "The schema file.")]
 _MOST_FINDINGS = 200
 
 app.command("review")(reviewing.review)
-
-
-class Format(StrEnum):
-    """Files of other tools."""
-
-    MBI = "mbi"
-    SDV = "sdv"
 
 
 @app.command()
@@ -140,6 +133,14 @@ def confirm(
         int | None,
         option("--max-rows K", "With --unit COLUMN: how many rows of one of its values count."),
     ] = None,
+    equal: Annotated[
+        bool,
+        flag(
+            "--equal",
+            "With --max-rows: they count together as one, with the noise of one row. Every list and "
+            "every bound must then be declared.",
+        ),
+    ] = False,
 ) -> None:
     """State that the facts of a draft are public, and who is protected.
 
@@ -161,14 +162,15 @@ def confirm(
     open_facts = loaded.marked
     if everything and column:
         raise InputError("give --all or --column, not both")
-    if not everything and not column and unit is None and max_rows is None:
-        waiting = words.some([f"{n} ({', '.join(f)})" for n, f in open_facts.items()]) or "nothing"
+    if not everything and not column and unit is None and max_rows is None and not equal:
+        waiting = some([f"{n} ({', '.join(f)})" for n, f in open_facts.items()], 4) or "nothing"
         raise InputError(
             f"say which facts are public: --column NAME for single columns, or --all; "
             f"--unit says who is protected. "
             f"Waiting in {schema}: {waiting}"
         )
-    wanted = clear(loaded, None if everything else column or (), unit=unit, max_rows=max_rows)
+    chosen = None if everything else column or ()
+    wanted = clear(loaded, chosen, unit=unit, max_rows=max_rows, equal=equal)
     wanted.save(schema)
     done = {n: f for n, f in open_facts.items() if everything or n in (column or ())}
     if unit is not None:
@@ -190,7 +192,8 @@ def confirm(
 def import_(
     file: Annotated[Path, argument("FILE", "The other tool's JSON file.")],
     source: Annotated[
-        Format, option("--from", "mbi: a domain, {column: size}; sdv: metadata of one table.")
+        Literal["mbi", "sdv"],
+        option("--from", "mbi: a domain, {column: size}; sdv: metadata of one table."),
     ],
     out: Annotated[Path, option("--out S.toml", "The schema to write.")],
 ) -> None:
@@ -203,7 +206,7 @@ def import_(
     options.require_new(out)
     from understudy.schema import import_mbi, import_sdv
 
-    schema = import_mbi(file) if source is Format.MBI else import_sdv(file)
+    schema = import_mbi(file) if source == "mbi" else import_sdv(file)
     schema.save(out)
     shell.out().print(words.columns_table(schema.columns, marks=False))
     shell.say(("wrote ", "bold"), str(out))
@@ -285,9 +288,6 @@ def _compare(schema: Schema, path: Path, files: Sequence[str], table: str | None
     raise typer.Exit(shell.FAILED)
 
 
-app.command("rules")(rules.rules)
-
-
 # Files
 
 
@@ -337,8 +337,3 @@ def _next_step(
         shell.say(("\nDoes one person have several rows?", "bold"), " In the table:")
         words.bullets(map(str, rows_per_unit(schema, source)))
     words.next_commands(review or reviewing.resume(path))
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:4])
-    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"

@@ -9,7 +9,7 @@ import socket
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from understudy import wording
 from understudy.cli import shell, words
@@ -38,10 +38,10 @@ class Users:
         ),
     ] = None
     role: Annotated[
-        str,
+        Literal["custodian", "analyst"],
         option(
             "--role R",
-            "Of --add-user: custodian sees everything, analyst sees releases only.",
+            "Of --add-user: custodian sees everything, analyst sees published releases only.",
             _PEOPLE,
         ),
     ] = "analyst"
@@ -214,10 +214,7 @@ def _change(people: People, users: Users) -> None:
         shell.say(f"{remove} is no user any more")
         return
     assert add is not None
-    try:
-        chosen = Role(users.role)
-    except ValueError:
-        raise InputError(f"role = {users.role!r} must be custodian or analyst") from None
+    chosen = Role(users.role)
     people.add(add, _password(add), chosen)
     shell.say(f"{add} may log in as {chosen}")
 

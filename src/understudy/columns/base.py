@@ -6,7 +6,7 @@ category has one and the special values of an ordered column, then null where th
 
 import difflib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
@@ -19,20 +19,6 @@ from numpy.typing import NDArray
 from understudy.columns.arrow import arrow_type, numpy_of, pc, same_stored, type_name, valid_of
 from understudy.columns.reading import Read, flat, present
 from understudy.errors import SchemaError, WorkloadError
-
-__all__ = [
-    "MOST_CELLS",
-    "OPERATORS",
-    "Column",
-    "Masks",
-    "Modelled",
-    "are_texts",
-    "identical",
-    "is_whole",
-    "near",
-    "require_known",
-    "some",
-]
 
 MOST_CELLS = 10_000
 """The most cells one column may have."""
@@ -335,6 +321,31 @@ class Modelled(Column, ABC):
 
     def _misuse(self, why: str) -> NoReturn:
         raise WorkloadError(f"column {self.name!r}: {why}")
+
+
+def encoded(
+    columns: Sequence[Modelled], table: pa.RecordBatch | pa.Table, null_values: Sequence[str] = ()
+) -> list[NDArray[np.unsignedinteger]]:
+    """The codes of columns that are found by name; see `Modelled.encode`.
+
+    A header that lacks a column, or has it twice, is a SchemaError, since headers are public.
+    """
+    names = table.schema.names
+    for column in columns:
+        if (count := names.count(column.name)) != 1:
+            raise SchemaError(
+                f"column {column.name!r} of the schema is in the table {count} times"
+                f"{near(column.name, names) if count == 0 else ''}; "
+                "each column must be there once: correct the schema or the table's header"
+            )
+    return [column.encode(table.column(column.name), null_values) for column in columns]
+
+
+def decoded(
+    columns: Sequence[Modelled], codes: Mapping[str, NDArray[np.integer]], rng: np.random.Generator
+) -> dict[str, pa.Array]:
+    """The values of those columns whose codes are given, by name, drawn in the order of the columns."""
+    return {c.name: c.decode(codes[c.name], rng) for c in columns if c.name in codes}
 
 
 def identical(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:

@@ -134,6 +134,16 @@ class Domain:
         return tuple(column.size for column in self.modelled)
 
     @cached_property
+    def apart(self) -> tuple[int, ...]:
+        """How many codes of each, the last ones, have no place in its order."""
+        return tuple(column.apart for column in self.modelled)
+
+    @cached_property
+    def ordered(self) -> tuple[bool, ...]:
+        """Whether neighbouring codes of each are neighbouring values."""
+        return tuple(column.ordered for column in self.modelled)
+
+    @cached_property
     def _positions(self) -> dict[str, int]:
         return {column.name: at for at, column in enumerate(self.modelled)}
 

@@ -32,7 +32,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import combinations
+from itertools import combinations, groupby
 from typing import Any
 
 import numpy as np
@@ -40,10 +40,7 @@ import numpy as np
 from understudy._types import Clique, Table
 from understudy.models import Measured, View
 from understudy.queries import sizes
-from understudy.wording import nothing, points
-
-__all__ = ["Errors", "Expected", "Knowledge", "expected", "shown", "updated"]
-
+from understudy.wording import nothing, points, points_between
 
 _MEAN = 0.8
 """E|N(0, 1)| = √(2/π)."""
@@ -66,9 +63,9 @@ _BLIND = 0.85
 """At this share of the error that knowing nothing would have, a release is noise."""
 _GROUPS = 24
 _CELLS = 4_000
-_LOOKED_AT, _AT_ONCE, _TOP = 1_000_000, 16, 100
-"""Cells of a table of a released model that is looked at, how many tables are held in memory, and how
-many of the worst cells of each are compared with all others."""
+_LOOKED_AT, _AT_ONCE, _TOP = 1_000_000, 16_000_000, 100
+"""Cells of a table of a released model that is looked at, of all that are held in memory, and how many
+of the worst cells of each are compared with all others."""
 _SURE = 1.645
 """Nine intervals of ten hold: so many deviations of a normal law."""
 _WORST_SPREAD, _SHOWN_SPREAD = 0.7, 0.6
@@ -235,22 +232,18 @@ def shown(
     """
     n, precision = before.rows, _precisions(shape, answers)
     laws = model.marginals([(i,) for i in range(len(shape))])
-    marginals: list[Expected] = []
-    top = [np.zeros(0)]
-    for start in range(0, len(before.marginals), _AT_ONCE):
-        some = before.marginals[start : start + _AT_ONCE]
-        small = [e.clique for e, size in zip(some, sizes(shape, [e.clique for e in some]), strict=True)
-                 if size <= _LOOKED_AT and e.clique]  # fmt: skip
-        tables = dict(zip(small, model.marginals(small), strict=True))
-        for each in some:
-            table = tables.get(each.clique)
-            if table is None:
-                marginals.append(each)
-                continue
-            deviation = _shown(each.clique, table, laws, precision, n)
+    marginals, top = list(before.marginals), [np.zeros(0)]
+    cliques = [each.clique for each in marginals]
+    cells = sizes(shape, cliques)
+    small = [at for at, size in enumerate(cells) if size <= _LOOKED_AT and cliques[at]]
+    until = np.cumsum(cells)
+    for _, part in groupby(small, lambda at: until[at] // _AT_ONCE):
+        some = list(part)
+        for at, table in zip(some, model.marginals([cliques[at] for at in some]), strict=True):
+            deviation = _shown(cliques[at], table, laws, precision, n)
             worst = np.sort(deviation, axis=None)[::-1][:_TOP]
             variation = _variation(deviation, n * table, np.ones(()), n)
-            marginals.append(Expected(each.clique, variation, _highest(worst, n)))
+            marginals[at] = Expected(cliques[at], variation, _highest(worst, n))
             top.append(worst)
     # A model shows what it knows; how much is hidden from it was a guess before and still is.
     worst = _highest(np.sort(np.concatenate(top))[::-1], n) or before.worst
@@ -480,8 +473,7 @@ def _between(ends: Sequence[float] | None) -> Between | None:
 def _range(ends: Between | None) -> str:
     if ends is None:
         return ""
-    low, high = (_share(end) for end in ends)
-    return f" (between {low.partition(' ')[0]} and {high}; an estimate)"
+    return f" ({points_between(*map(_digits, ends))}; an estimate)"
 
 
 def _share(value: float) -> str:

@@ -111,8 +111,7 @@ def frank_wolfe(
 
 def stochastic_descent(gate: Gate, loss: Loss, rows: int, radius: float, steps: int) -> Reals:
     """Weights (outputs, width): the average of the last half of `steps` iterates, in the ball."""
-    event = gate.plan[GRADIENT].event
-    assert isinstance(event, SampledGaussian)
+    event = gate.plan.event(GRADIENT, SampledGaussian)
     shape = (loss.outputs, gate.facts.shape[0])
     weights, total = np.zeros(shape), np.zeros(shape)
     first, second = np.zeros(shape), np.zeros(shape)

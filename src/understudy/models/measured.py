@@ -8,28 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy._types import Clique, Table
 
-__all__ = [
-    "Labels",
-    "Measured",
-    "View",
-    "adjacent",
-    "commonest",
-    "frequent",
-    "merge",
-    "ordered_labels",
-    "pair_labels",
-    "simplex",
-    "total",
-]
-
 Labels = NDArray[np.int64]
+Merged = tuple[Labels, ...] | None
+"""Which values of each column are taken together; None for a whole table."""
+
+_FEWEST = 4.0
+"""Cells that are left of any table."""
 
 
 class View(Protocol):
@@ -115,7 +106,32 @@ def commonest(shares: NDArray[Any], most: int) -> Labels:
     return labels
 
 
-def pair_labels(shares: tuple[Table, ...], cells: float) -> tuple[Labels, ...] | None:
+class Coarse(NamedTuple):
+    """Of a table, about so many cells; with `ordered`, the first so many values are cut into runs."""
+
+    cells: float
+    ordered: tuple[int, ...] | None = None
+
+
+def merged_values(
+    shares: Sequence[Table], cliques: Sequence[Clique], wanted: Sequence[Coarse | None]
+) -> list[Merged]:
+    """Which values of each table are merged; None for tables that are wanted whole or small enough.
+
+    `shares` are those of all columns.
+    """
+    found: list[Merged] = []
+    for clique, form in zip(cliques, wanted, strict=True):
+        own, labels = tuple(shares[i] for i in clique), None
+        if form is not None:
+            cells = max(_FEWEST, form.cells)
+            inner = form.ordered
+            labels = pair_labels(own, cells) if inner is None else ordered_labels(own, inner, cells)
+        found.append(labels)
+    return found
+
+
+def pair_labels(shares: tuple[Table, ...], cells: float) -> Merged:
     """Merge columns so that their table has about `cells` cells; None where it has no more now."""
     sizes = [s.size for s in shares]
     if math.prod(sizes) <= cells:
@@ -138,9 +154,7 @@ def pair_labels(shares: tuple[Table, ...], cells: float) -> tuple[Labels, ...] |
     return tuple(adjacent(s, max(2, int(w))) for s, w in zip(shares, wanted, strict=True))
 
 
-def ordered_labels(
-    shares: tuple[Table, ...], ordered: tuple[int, ...], cells: float
-) -> tuple[Labels, ...] | None:
+def ordered_labels(shares: tuple[Table, ...], ordered: tuple[int, ...], cells: float) -> Merged:
     """`pair_labels` of the first `ordered` values of each column; the others stay by themselves."""
     inner = tuple(s[:size] for s, size in zip(shares, ordered, strict=True))
     labels = pair_labels(inner, cells)
@@ -152,7 +166,15 @@ def ordered_labels(
     )
 
 
-def merge(table: Table, labels: tuple[Labels, ...]) -> Table:
+def merge_all(tables: Sequence[NDArray[Any]], labels: Sequence[Merged]) -> list[NDArray[Any]]:
+    """`merge` of every table that has labels; the others are themselves."""
+    return [
+        table if own is None else merge(table, own)
+        for table, own in zip(tables, labels, strict=True)
+    ]
+
+
+def merge(table: NDArray[Any], labels: tuple[Labels, ...]) -> NDArray[Any]:
     """Sum a table over merged values."""
     for axis, label in enumerate(labels):
         size = int(label.max()) + 1

@@ -17,16 +17,6 @@ from typing import Any
 
 from understudy.errors import ChainBroken
 
-__all__ = [
-    "GENESIS",
-    "Entry",
-    "canonical",
-    "check_chain",
-    "digest_of",
-    "entry_of",
-    "link",
-]
-
 GENESIS = hashlib.sha256(b"understudy ledger, version 1").hexdigest()
 
 
@@ -93,6 +83,11 @@ def entry_of(row: Sequence[Any]) -> Entry:
     if type(seq) is not int or not texts or not isinstance(said, dict):
         raise ChainBroken(f"ledger entry {seq!r:.40} cannot be read")
     return Entry(seq, kind, said, *links)
+
+
+def as_json(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """Entries for a bundle."""
+    return [entry.to_json() for entry in entries]
 
 
 def check_chain(entries: Sequence[Entry], *, whole: bool = True) -> None:

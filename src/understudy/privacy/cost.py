@@ -13,26 +13,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from operator import attrgetter
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, TypeVar, get_args
 
 from understudy.errors import PrivacyError
 from understudy.privacy.budget import round_down
 
-__all__ = [
-    "Charge",
-    "Discovery",
-    "Event",
-    "Gaussian",
-    "Laplace",
-    "Perturbation",
-    "Plan",
-    "SampledGaussian",
-    "SampledGroups",
-    "SampledSelection",
-    "Selection",
-    "Zcdp",
-    "event_from_json",
-]
+E = TypeVar("E")
 
 
 def _plain(value: Any) -> Any:
@@ -337,6 +323,12 @@ class Plan:
                 return charge
         known = ", ".join(charge.purpose for charge in self.charges) or "none"
         raise PrivacyError(f"the plan has no charge for {purpose!r}; it has: {known}")
+
+    def event(self, purpose: str, kind: type[E]) -> E:
+        """The event that is planned for a purpose, of the kind that it is known to be."""
+        event = self[purpose].event
+        assert isinstance(event, kind)
+        return event
 
     def __contains__(self, purpose: object) -> bool:
         return any(charge.purpose == purpose for charge in self.charges)

@@ -27,8 +27,6 @@ from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive, reveal
 from understudy.units import Unit
 
-__all__ = ["ExactCounts", "ExactRows", "Examples", "HeldValues", "Learned", "Tables"]
-
 Codes = NDArray[np.integer[Any]]
 Counts = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -113,14 +111,17 @@ class Tables:
         self.facts = facts
         self._cache: dict[Clique, Sensitive[Counts]] = {}
         self._cached_cells = 0
+        self._number: Sensitive[int] | None = None
         self._last: dict[str, tuple[object, Sensitive[Any]]] = {}
         self._records: tuple[tuple[Clique, ...], Codes, Sensitive[RecordSupport]] | None = None
         self._split: Sensitive[tuple[Codes, NDArray[np.bool_]]] | None = None
         self.shape = facts.shape
 
     def rows(self) -> int:
-        """The exact number of rows."""
-        return reveal(self._counts.rows())
+        """The exact number of rows, which is asked of the source once."""
+        if self._number is None:
+            self._number = self._counts.rows()
+        return reveal(self._number)
 
     def total(self) -> int:
         """What shares are taken of: the public number of rows, or the exact one."""

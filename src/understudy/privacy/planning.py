@@ -27,22 +27,6 @@ from understudy.privacy.cost import (
 )
 from understudy.privacy.relation import Relation
 
-__all__ = [
-    "calibrate",
-    "calibrated",
-    "discovery",
-    "gaussian",
-    "laplace",
-    "laplace_epsilon",
-    "nominal",
-    "rho_for",
-    "sampled_multiplier",
-    "selection",
-    "split",
-    "tables",
-    "whole_sum",
-]
-
 E = TypeVar("E", Gaussian, Selection, SampledGaussian)
 
 
@@ -109,6 +93,19 @@ def gaussian(rho: Fraction, *, step: int = 1, changes: int = 1) -> Gaussian:
 def tables(rho: Fraction, relation: Relation, number: int = 1) -> Gaussian:
     """The least noise on so many marginal tables of counts that costs at most ρ."""
     return gaussian(rho, changes=relation.marginal_l2_squared(number))
+
+
+def levels(
+    rho: Fraction, relation: Relation, wanted: Mapping[str, tuple[int, int]]
+) -> dict[str, Gaussian]:
+    """`tables` for several charges that cost at most ρ together: (how many, precision of each)."""
+    part = split(rho, {name: Fraction(number * each) for name, (number, each) in wanted.items()})
+    return {name: tables(part[name], relation, number) for name, (number, _) in wanted.items()}
+
+
+def errors(rho: Fraction, relation: Relation, number: int) -> Gaussian:
+    """The least noise on the L1 errors of so many tables that costs at most ρ."""
+    return gaussian(rho, step=relation.marginal_l1(), changes=number)
 
 
 def selection(rho: Fraction, *, sensitivity: int = 1, k: int = 1) -> Selection:

@@ -46,6 +46,7 @@ def counts(
     codes: Sequence[NDArray[np.unsignedinteger]],
     shape: Sequence[int],
     cliques: Iterable[Clique],
+    weights: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.int64], ...]:
     """The exact marginal tables of `cliques`, in the order given.
 
@@ -53,12 +54,25 @@ def counts(
         codes: One integer array per modelled column, `0 <= code < shape[i]`, all of one length.
         shape: The number of codes of each column.
         cliques: Strictly increasing tuples of positions; the empty clique stands for the total.
+        weights: What each row counts, up to 2^32; None where each counts one.
 
     Raises:
         WorkloadError: A clique is out of order or out of range, or has more than `MAX_CELLS` cells.
     """
     counter = Counter(shape, cliques)
-    counter.add(codes)
+    counter.add(codes, weights)
+    return counter.tables()
+
+
+def occupied(
+    codes: Sequence[NDArray[np.unsignedinteger]],
+    shape: Sequence[int],
+    cliques: Iterable[Clique],
+    weights: NDArray[np.int64] | None = None,
+) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
+    """(sorted packed cells, their counts) of marginals of any size below 2^62 cells; as `counts`."""
+    counter = SparseCounter(shape, cliques)
+    counter.add(codes, weights)
     return counter.tables()
 
 

@@ -139,19 +139,6 @@ class Workload:
         """
         return _checked(cls(_read(data, schema)), schema, max_cells)
 
-    def describe(self, schema: Schema) -> str:
-        """One line for people: how many families, of how many columns, how many queries."""
-        sizes = self.sizes(schema.shape)
-        parts = [
-            _count(kind, [f.clique for f in self.families if f.kind == kind]) for kind in self.kinds
-        ]
-        largest = max(range(len(sizes)), key=sizes.__getitem__)
-        noun = ("cell", "cells") if self.plain else ("query", "queries")
-        return (
-            f"{' and '.join(parts)}, {sum(sizes):,} {noun[sum(sizes) != 1]}; "
-            f"the largest is {_label(self.cliques[largest], schema)} with {sizes[largest]:,}"
-        )
-
 
 class _Part(ABC):
     """What may be joined with `+` to one workload."""
@@ -545,17 +532,3 @@ def _label(clique: Clique, schema: Schema) -> str:
 
 def _family(kind: str, label: str) -> str:
     return f"the marginal {label}" if kind == MARGINALS else f"the family of {kind} {label}"
-
-
-def _count(kind: str, cliques: Sequence[Clique]) -> str:
-    widths = sorted({len(clique) for clique in cliques})
-    span = f"{widths[0]}" if len(widths) == 1 else f"{widths[0]} to {widths[-1]}"
-    columns = "column" if span == "1" else "columns"
-    if kind == MARGINALS:
-        return f"{_plural(len(cliques), 'marginal')} of {span} {columns}"
-    families = "family" if len(cliques) == 1 else "families"
-    return f"{len(cliques):,} {families} of {kind} of {span} {columns}"
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

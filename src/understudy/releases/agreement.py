@@ -17,7 +17,7 @@ import numpy as np
 
 from understudy._types import Clique, Codes
 from understudy.models import Measured, Weighted
-from understudy.models.measured import merge
+from understudy.models.measured import merge_all
 from understudy.players.base import Model
 from understudy.queries.evaluate import counts
 from understudy.queries.families import ViewCounts
@@ -50,14 +50,12 @@ def agreement(
     where: Clique = ()
     cliques = [clique for clique, _ in tables]
     made = counts(codes, model.shape, cliques) if views is None else views.tables(cliques)
-    for ((clique, _), (labels, values, sigma)), table in zip(tables.items(), made, strict=True):
-        own = scale * (table if labels is None else merge(table.astype(np.float64), labels))
+    seen = merge_all(made, [labels for labels, _, _ in tables.values()])
+    for (clique, _), (_, values, sigma), table in zip(tables, tables.values(), seen, strict=True):
         if values.size < 2:
             continue
-        off = own - values
-        off = (
-            off - off.mean()
-        )  # how many rows there are is measured elsewhere, with noise of its own
+        off = scale * table - values
+        off = off - off.mean()  # the number of rows is measured elsewhere, with noise of its own
         largest = float(np.abs(off).max()) / (sigma * math.sqrt(1 - 1 / values.size))
         cells += values.size
         if largest > most:

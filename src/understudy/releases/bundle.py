@@ -38,12 +38,12 @@ from numpy.typing import NDArray
 
 from understudy._version import __version__
 from understudy.errors import BundleError, InputError, VerificationError, WorkError
-from understudy.files import create, sync
+from understudy.files import fill, sync
 from understudy.game.forecast import Errors
 from understudy.game.methods import Theorem
 from understudy.models import Decomposable, Empirical, Weighted, from_arrays
 from understudy.privacy.budget import Budget
-from understudy.privacy.chain import Entry, canonical
+from understudy.privacy.chain import Entry, as_json, canonical
 from understudy.privacy.cost import Plan, event_from_json
 from understudy.privacy.ledger import Charged, planned
 from understudy.privacy.relation import Relation
@@ -186,10 +186,9 @@ def save(release: Release, path: Path, *, report: str | None = None) -> Path:
                     f"{name} has {len(data):,} bytes, and a bundle's has at most "
                     f"{form.LARGEST[name]:,}: use fewer rows, coarser columns or a smaller workload"
                 )
-            create(staging / name, data)
+        fill(staging, contents)
         release.publish(manifest["digest"])
         require_absent(path)
-        sync(staging)
         os.rename(staging, path)
         sync(path.parent)
     except OSError as error:
@@ -258,7 +257,7 @@ def _manifest(release: Release, contents: Mapping[str, bytes]) -> dict[str, Any]
             "relation": str(release.relation),
             "unit": "row" if release.schema.unit is None else release.schema.unit.to_json(),
             "rows_public": release.rows_public,
-            "words": release.promise,
+            "words": release.promised(release.budget.recorded),
         },
         "method": dict(release.method),
         "workload": release.workload.to_json(release.schema),
@@ -275,7 +274,7 @@ def _manifest(release: Release, contents: Mapping[str, bytes]) -> dict[str, Any]
         ],
         "ledger": {
             "reservation": release.facts["reservation"],
-            "entries": [entry.to_json() for entry in release.entries],
+            "entries": as_json(release.entries),
         },
         "files": {
             name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}

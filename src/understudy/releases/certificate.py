@@ -161,8 +161,7 @@ class Certificate:
 
     def seen(self, plan: Plan, rows: int) -> tuple[float, float]:
         """The worst error as it was measured, and the scale of its Laplace noise, as shares of rows."""
-        event = plan[WORST].event
-        assert isinstance(event, Laplace)
+        event = plan.event(WORST, Laplace)
         return self.worst / (event.l1 * rows), event.scale / (event.l1 * rows)
 
     def bounded(self, plan: Plan, *, population: bool = False) -> Certificate:
@@ -171,14 +170,12 @@ class Certificate:
             self.beta, self.rows_public is None, self.variations_measured is not None
         )
         n = _rows_bound(plan, self.rows_measured, self.rows_public, rows_beta)
-        event = plan[WORST].event
-        assert isinstance(event, Laplace)
+        event = plan.event(WORST, Laplace)
         margin = _laplace_margin(event.scale, worst_beta)
         bound = min(1.0, (max(self.worst, 0) + margin) / (event.l1 * n))
         variations = None
         if self.variations_measured is not None:
-            noise = plan[VARIATION].event
-            assert isinstance(noise, Gaussian)
+            noise = plan.event(VARIATION, Gaussian)
             count = len(self.variations_measured)
             margin = _gaussian_margin(noise.sigma, 1 - (1 - variation_beta) ** (1 / count))
             variations = tuple(
@@ -211,14 +208,14 @@ def certify(
     """
     size, facts = int(codes[0].size) if views is None else views.total, gate.facts
     sizes = [math.prod(facts.shape[i] for i in clique) for clique in cliques]
-    variations = None
-    if VARIATION in plan or classes or views is not None or sum(sizes) <= _TABULATED:
+    variations, varied = None, VARIATION in plan
+    if varied or classes or views is not None or sum(sizes) <= _TABULATED:
         tables = counts(codes, facts.shape, cliques) if views is None else views.tables(cliques)
         if classes:
             worst = gate.ask(WORST, WorstQueryError(classes, tables, size))
         else:
             worst = gate.ask(WORST, WorstError(cliques, tables, size))
-        if VARIATION in plan:
+        if varied:
             noisy = gate.ask(VARIATION, TotalVariations(cliques, tables, size))
             variations = tuple(int(v) for v in noisy)
     else:
@@ -238,8 +235,7 @@ def certify(
 
 def forecast_margin(plan: Plan, beta: float, rows: int, rows_private: bool) -> float:
     """How much the certificate adds to the true worst error: noise margin plus its mean of zero."""
-    event = plan[WORST].event
-    assert isinstance(event, Laplace)
+    event = plan.event(WORST, Laplace)
     worst_beta, _, _ = _failures(beta, rows_private, VARIATION in plan)
     return _laplace_margin(event.scale, worst_beta) / (event.l1 * max(rows, 1))
 
@@ -255,8 +251,7 @@ def _rows_bound(plan: Plan, rows_measured: int | None, rows_public: int | None, 
     if rows_public is not None:
         return max(1, rows_public)
     assert rows_measured is not None
-    event = plan[ROWS].event
-    assert isinstance(event, Gaussian)
+    event = plan.event(ROWS, Gaussian)
     return max(1, rows_measured - _gaussian_margin(event.sigma, beta))
 
 

@@ -277,6 +277,5 @@ def _rounds(shaped: Sequence[UndeclaredShape]) -> dict[str, Roundness]:
 
 
 def _sigma(gate: Gate, name: str) -> float:
-    event = gate.plan[name].event
-    assert isinstance(event, Gaussian)
+    event = gate.plan.event(name, Gaussian)
     return event.sigma

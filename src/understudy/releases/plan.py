@@ -76,8 +76,8 @@ def design_of(
         () if workload.plain else workload.families,
         tuple(column.name for column in modelled),
         tuple(column.kind for column in modelled),
-        tuple(column.apart for column in modelled),
-        tuple(column.ordered for column in modelled),
+        schema.apart,
+        schema.ordered,
         schema.weight,
         schema.absent,
         schema.project if schema.constrained else None,
@@ -233,8 +233,7 @@ class Prepared(Draft):
         """The same for shapes of as many cells as so many rows usually give, not for the most."""
         if self.declared is None or self.inner is None or private_facts.LEVELS[0] not in self.plan:
             return self
-        event = self.plan[private_facts.LEVELS[0]].event
-        assert isinstance(event, Gaussian)
+        event = self.plan.event(private_facts.LEVELS[0], Gaussian)
         return self.refined(self.declared.largest(usual_cells(rows, event.sigma)))
 
     def margin(self, rows: int) -> float:
@@ -290,8 +289,7 @@ def prepare(schema: Schema, options: Options | None = None, /, **choices: Any) -
 
 def _require_countable(plan: Plan, budget: Budget) -> None:
     """As many rows are made as there seem to be: that must not be noise by the million."""
-    event = plan[certificates.ROWS].event
-    assert isinstance(event, Gaussian)
+    event = plan.event(certificates.ROWS, Gaussian)
     if event.sigma > _MOST_NOISE:
         raise InputError(
             f"epsilon = {float(budget.epsilon):g} is so small that the number of rows would be noise, "

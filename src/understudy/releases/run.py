@@ -336,8 +336,7 @@ def _forecast(
     """
     design, rows = prepared.design, prepared.design.rows
     if rows is None:
-        event = prepared.plan[certificates.ROWS].event
-        assert isinstance(event, Gaussian)
+        event = prepared.plan.event(certificates.ROWS, Gaussian)
         rows = max(1, (measured or 1) - math.ceil(1.64 * event.sigma))
     before = prepared.method.errors(design, prepared.plan, rows)
     if before is None:

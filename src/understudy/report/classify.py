@@ -24,7 +24,7 @@ _MOST_STEPS = 2_000
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """A fitted model, and how codes become its features."""
+    """A fitted model of columns, and of pairs of them, as columns of their own."""
 
     shape: tuple[int, ...]
     pairs: tuple[tuple[int, int], ...]
@@ -32,11 +32,11 @@ class Classifier:
 
     def probabilities(self, codes: Codes) -> Floats:
         """Of every class that was met, for every row."""
-        return self.model.predict_proba(_features(codes, self.shape, self.pairs))
+        return self.model.predict_proba(_joined(codes, self.shape, self.pairs))
 
     def predict(self, codes: Codes) -> NDArray[np.integer]:
         """The likeliest class of every row."""
-        return self.model.predict(_features(codes, self.shape, self.pairs))
+        return self.model.predict(_joined(codes, self.shape, self.pairs))
 
 
 def fit(
@@ -50,6 +50,8 @@ def fit(
     """Learn to tell the classes of rows apart; of a single class there is nothing to learn."""
     from sklearn.dummy import DummyClassifier
     from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
 
     pairs = _pairs(shape) if interactions else ()
     if len(np.unique(labels)) < 2:
@@ -58,7 +60,12 @@ def fit(
         model = LogisticRegression(
             C=1 / (ridge * len(labels)), fit_intercept=False, max_iter=_MOST_STEPS
         )
-    return Classifier(tuple(shape), pairs, model.fit(_features(codes, shape, pairs), labels))
+    sizes = [*shape, *(shape[i] * shape[j] for i, j in pairs), 1]
+    values: Any = [np.arange(size) for size in sizes]
+    fitted = make_pipeline(OneHotEncoder(categories=values), model).fit(
+        _joined(codes, shape, pairs), labels
+    )
+    return Classifier(tuple(shape), pairs, fitted)
 
 
 def area(scores: Floats, positive: NDArray[np.bool_]) -> float:
@@ -81,18 +88,10 @@ def _pairs(shape: Sequence[int]) -> tuple[tuple[int, int], ...]:
     return tuple(kept)
 
 
-def _features(codes: Codes, shape: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Any:
-    from scipy.sparse import csr_array
-
+def _joined(
+    codes: Codes, shape: Sequence[int], pairs: Sequence[tuple[int, int]]
+) -> NDArray[np.int64]:
+    """Columns, pairs of them, and one that is the same for all rows."""
     columns = [np.asarray(code, dtype=np.int64) for code in codes]
-    sizes = [*shape, *(shape[i] * shape[j] for i, j in pairs), 1]
-    rows = columns[0].size if columns else 0
-    places = [*columns, *(columns[i] * shape[j] + columns[j] for i, j in pairs)]
-    places.append(np.zeros(rows, dtype=np.int64))
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    indices = np.stack([place + start for place, start in zip(places, starts, strict=True)], axis=1)
-    width = indices.shape[1]
-    return csr_array(
-        (np.ones(rows * width), indices.ravel(), np.arange(0, rows * width + 1, width)),
-        shape=(rows, int(sum(sizes))),
-    )
+    both = [columns[i] * shape[j] + columns[j] for i, j in pairs]
+    return np.stack([*columns, *both, np.zeros_like(columns[0])], axis=1)

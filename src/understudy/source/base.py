@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from understudy.errors import CountingError, SourceError, UnderstudyError
 from understudy.privacy.exact import ExactCounts
 from understudy.privacy.sensitive import Sensitive
-from understudy.queries.evaluate import Clique, Counter, SparseCounter
+from understudy.queries.evaluate import Clique, Counter, SparseCounter, counts, occupied
 from understudy.quoting import named, require_names, unquoted
 from understudy.schema import Schema
 from understudy.source.units import chosen, shares, turn
@@ -165,20 +165,24 @@ class RowCounts(ABC):
 
     def rows(self) -> Sensitive[int]:
         """The exact number of rows, sealed. One neighbour (add-remove) changes it by 1."""
-        (total,) = self._count(Counter, [()]).tables()
+        (total,) = self._dense([()])
         return Sensitive(int(total))
 
     def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[NDArray[np.int64], ...]]:
         """Exact marginal tables, sealed. One neighbour moves `Relation.multiplicity` of each."""
-        return Sensitive(self._count(Counter, cliques).tables())
+        return Sensitive(self._dense(cliques))
 
     def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Sparse, ...]]:
         """Occupied cells of marginals of any size, sealed."""
-        return Sensitive(self._count(SparseCounter, cliques).tables())
+        return Sensitive(self._sparse(cliques))
 
     @abstractmethod
-    def _count(self, kind: type[Counting], cliques: Sequence[Clique]) -> Counting:
-        """All rows that count, added up."""
+    def _dense(self, cliques: Sequence[Clique]) -> tuple[NDArray[np.int64], ...]:
+        """The tables of all rows that count."""
+
+    @abstractmethod
+    def _sparse(self, cliques: Sequence[Clique]) -> tuple[Sparse, ...]:
+        """Their occupied cells."""
 
 
 class EncodedCounts(RowCounts):
@@ -194,10 +198,11 @@ class EncodedCounts(RowCounts):
         """Every row as codes, one array per column, sealed: for gradients."""
         return Sensitive(self._codes)
 
-    def _count(self, kind: type[Counting], cliques: Sequence[Clique]) -> Counting:
-        counter = kind(self.shape, cliques)
-        counter.add(self._codes, self._weights)
-        return counter
+    def _dense(self, cliques: Sequence[Clique]) -> tuple[NDArray[np.int64], ...]:
+        return counts(self._codes, self.shape, cliques, self._weights)
+
+    def _sparse(self, cliques: Sequence[Clique]) -> tuple[Sparse, ...]:
+        return occupied(self._codes, self.shape, cliques, self._weights)
 
 
 class StreamedCounts(RowCounts):
@@ -231,7 +236,14 @@ class StreamedCounts(RowCounts):
         self._each_turn(lambda codes, _: parts.append(codes))
         return Sensitive([np.concatenate(column) for column in zip(*parts, strict=True)])
 
+    def _dense(self, cliques: Sequence[Clique]) -> tuple[NDArray[np.int64], ...]:
+        return self._count(Counter, cliques).tables()
+
+    def _sparse(self, cliques: Sequence[Clique]) -> tuple[Sparse, ...]:
+        return self._count(SparseCounter, cliques).tables()
+
     def _count(self, kind: type[Counting], cliques: Sequence[Clique]) -> Counting:
+        """All rows that count, added up."""
         if self.unit is not None:
             counter = kind(self.shape, cliques)
             self._each_turn(counter.add)

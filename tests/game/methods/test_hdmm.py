@@ -11,7 +11,7 @@ from understudy.errors import InputError
 from understudy.game.methods.hdmm import HDMMMethod
 from understudy.models.residual import cell_variance, reconstruct
 from understudy.privacy import accounting
-from understudy.privacy.cost import Gaussian, Plan
+from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate
 from understudy.privacy.relation import Relation
 from understudy.testing import SeededNoise, StillNoise, StrictCharges, TinyCounts, tiny_design
@@ -79,8 +79,6 @@ def test_the_forecast_gives_the_expected_error():
     design = tiny_design((3, 4), rows=1_000)
     plan = Plan(HDMMMethod().charges(design, Fraction(1, 50)))
     forecast = HDMMMethod().forecast(design, plan, 1_000)
-    sigmas = {c.purpose: c.event.sigma for c in plan if isinstance(c.event, Gaussian)}
-    assert forecast.noise == sigmas
     query, _ = HDMMMethod().players(design, plan)
     variances = {c: level.sigma**2 for level in query.players for c in level.cliques}
     worst = math.sqrt(max(cell_variance((3, 4), variances, design.cliques))) / 1_000

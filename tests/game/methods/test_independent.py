@@ -24,4 +24,3 @@ def test_columns_are_measured_and_nothing_else():
     assert (one.values.tolist(), other.values.tolist()) == ([4, 6], [4, 0, 6])
     joint = played.model.marginal((0, 1))
     np.testing.assert_allclose(joint, np.outer([0.4, 0.6], [0.4, 0, 0.6]))
-    assert made.forecast(design, plan, 10).noise == {made.ONE_WAY: one.sigma}

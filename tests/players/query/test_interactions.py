@@ -24,7 +24,7 @@ PARITY = [(a, b, a ^ b, c) for a in (0, 1) for b in (0, 1) for c in (0, 1)] * 50
 
 def found(rows, off, picks=2, noise=1):
     """What is found against independent coins; ρ = 1/20 for each of the two questions."""
-    select, look = Interactions.purposes(3)
+    select, look = Interactions.SELECT.format(3), Interactions.LOOK.format(3)
     relation = Relation.ADD_REMOVE
     events = (
         planning.selection(

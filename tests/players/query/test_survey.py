@@ -164,7 +164,8 @@ def test_round_by_round(shape):
     names = [(name, purpose) for name, purpose, _ in log if "one-way" not in purpose]
     look, again = (ThresholdedErrors, Survey.LOOK), (Marginals, Survey.AGAIN)
     rounds = plan[Survey.LOOK].times
-    outside = list(zip((WorstMarginals, ThresholdedErrors), Interactions.purposes(4), strict=True))
+    purposes = Interactions.SELECT.format(4), Interactions.LOOK.format(4)
+    outside = list(zip((WorstMarginals, ThresholdedErrors), purposes, strict=True))
     assert names == [
         (Marginals, Opening.PAIRS),
         *[look, again] * (rounds - 1),

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Annotated
 
 from understudy.errors import InputError, require_extra
-from understudy.game.methods.base import Design, Forecast, Method, planned
+from understudy.game.methods.base import Design, Forecast, Method
 from understudy.game.methods.settings import POSITIVE, least
 from understudy.models.residual import closure
 from understudy.players.data.maxent import MaximumEntropy
@@ -65,8 +65,8 @@ class AIMMethod(Method):
 
     def players(self, design: Design, plan: Plan) -> tuple[AdaptiveRounds, MaximumEntropy]:
         """Adaptive rounds against maximum entropy."""
-        one = planned(plan, AdaptiveRounds.ONE_WAY, Gaussian)
-        left = Fraction(planned(plan, AdaptiveRounds.ADAPTIVE, Zcdp).rho)
+        one = plan.event(AdaptiveRounds.ONE_WAY, Gaussian)
+        left = Fraction(plan.event(AdaptiveRounds.ADAPTIVE, Zcdp).rho)
         total, most = accounting.rho(one) + left, self._rounds(design)
         query = AdaptiveRounds(
             1 + most,
@@ -81,12 +81,10 @@ class AIMMethod(Method):
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Every round fits a model of its own, which JAX compiles first."""
-        one = planned(plan, AdaptiveRounds.ONE_WAY, Gaussian)
         d, most = len(design.shape), self._rounds(design)
         number = len(closure(design.cliques))
         cells = self.megabytes * 2**20 / 8
         return Forecast(
-            {AdaptiveRounds.ONE_WAY: one.sigma},
             f"all {d} columns are measured, then up to {most} marginals as they are chosen, with "
             f"noise that falls as the model improves; the rest is inferred",
             1e9 + 40.0 * rows * d + 40.0 * cells,

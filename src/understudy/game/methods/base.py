@@ -16,7 +16,6 @@ from typing import (
     ClassVar,
     NoReturn,
     Self,
-    TypeVar,
     cast,
     get_args,
     get_origin,
@@ -33,11 +32,10 @@ from understudy.game.methods.settings import Limit, settings, typed
 from understudy.game.play import require_pair
 from understudy.players.base import Clique, DataPlayer, Model, Problem, QueryPlayer
 from understudy.privacy import planning
-from understudy.privacy.cost import Charge, Gaussian, Plan
+from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
+from understudy.privacy.questions import WorstMarginals
 from understudy.privacy.relation import Relation
 from understudy.queries import MAX_CELLS, Family, sizes
-
-E = TypeVar("E")
 
 _ASSUMED_ROWS = 10_000
 
@@ -92,7 +90,12 @@ class Design:
         """|Q|: the number of queries, complements not counted."""
         if self.families:
             return sum(family.size(self.shape) for family in self.families)
-        return self.cells(self.cliques)
+        return sum(self.sizes)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The cells of every clique of the workload."""
+        return tuple(sizes(self.shape, self.cliques))
 
     def cells(self, cliques: Iterable[Clique]) -> int:
         """The cells of some marginals, all together."""
@@ -117,6 +120,12 @@ class Design:
                 weights[pair] = weights.get(pair, 0.0) + weight
         return {pair: weights[pair] for pair in sorted(weights)}
 
+    @cached_property
+    def pair_sizes(self) -> dict[Clique, int]:
+        """The cells of these pairs."""
+        pairs = tuple(self.pair_weights)
+        return dict(zip(pairs, sizes(self.shape, pairs), strict=True))
+
     @property
     def assumed_rows(self) -> int:
         """The declared number of rows, or the one that rules assume where it is private."""
@@ -126,19 +135,39 @@ class Design:
         """κ = n·√(2ρ), by which public rules choose a number of rounds."""
         return self.assumed_rows * math.sqrt(2 * float(rho))
 
+    @cached_property
+    def moved(self) -> int:
+        """Cells of one marginal that a neighbour moves, each by one."""
+        return self.relation.multiplicity
+
+    @cached_property
+    def score_moved(self) -> int:
+        """How far a neighbour moves a score of `WorstMarginals`, in its units."""
+        return WorstMarginals.sensitivity(self.relation)
+
+    def sigma(self, rho: Fraction, tables: int) -> float:
+        """The noise of so many whole marginals at ρ, by which public rules divide it."""
+        return math.sqrt(tables * self.moved / (2 * float(rho)))
+
     def gaussian(self, rho: Fraction, tables: int = 1) -> Gaussian:
         """The least noise for so many whole marginals that costs at most ρ."""
         return planning.tables(rho, self.relation, tables)
+
+    def thresholded_errors(self, rho: Fraction, tables: int) -> Gaussian:
+        """The least noise on the thresholded errors of so many marginals that costs at most ρ."""
+        return planning.errors(rho, self.relation, tables)
+
+    def worst_marginals(self, rho: Fraction, picks: int = 1) -> Selection:
+        """The least noise for selecting so many of the worst marginals that costs at most ρ."""
+        return planning.selection(rho, sensitivity=self.score_moved, k=picks)
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """What to expect, from public facts alone."""
 
-    noise: dict[str, float]
-    """Per charge: the standard deviation of its noise, in rows."""
     measured: str
-    """Which tables carry that noise only, and which are model."""
+    """Which tables carry the noise of their charge only, and which are model."""
     memory_bytes: float
     seconds: float
     errors: Errors | None = None
@@ -158,13 +187,6 @@ class Theorem:
     def __str__(self) -> str:
         sure = f"{100 * (1 - self.beta):g} % confidence"
         return f"worst error {wording.bound(self.bound)} ({sure}): {self.statement}"
-
-
-def planned(plan: Plan, purpose: str, kind: type[E]) -> E:
-    """The event that a plan has for a purpose; `kind` is the one that `charges` put there."""
-    event = plan[purpose].event
-    assert isinstance(event, kind)
-    return event
 
 
 class Method(ABC):

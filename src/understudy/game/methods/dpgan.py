@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from understudy.errors import require_extra
-from understudy.game.methods.base import Design, Forecast, WarmMethod, planned
+from understudy.game.methods.base import Design, Forecast, WarmMethod
 from understudy.game.methods.settings import Limit, between, one_of, whole
 from understudy.players.query.critic import CriticSteps
 from understudy.privacy import planning
@@ -153,7 +153,7 @@ class DPGANMethod(WarmMethod):
         super().confirm(design, plan)
         if not self.pick:
             return
-        event = planned(plan, CriticSteps.CHOICE, Selection)
+        event = plan.event(CriticSteps.CHOICE, Selection)
         rows = design.rows or _ROWS
         # The best is passed over by no more than this, but for one time in twenty.
         off = event.scale / Models.SENSITIVITY * math.log(20 * self.checkpoints)
@@ -207,10 +207,10 @@ class DPGANMethod(WarmMethod):
 
     def query_player(self, design: Design, plan: Plan) -> CriticSteps:
         """The critic's steps; the other player needs a library to be made."""
-        event = planned(plan, CriticSteps.STEP, SampledGroups)
+        event = plan.event(CriticSteps.STEP, SampledGroups)
         return CriticSteps(
             plan[CriticSteps.STEP].times,
-            planned(plan, CriticSteps.COLUMNS, Gaussian).sigma,
+            plan.event(CriticSteps.COLUMNS, Gaussian).sigma,
             event.multipliers,
             event.rate,
             watch=self.adapt > 0,
@@ -220,12 +220,11 @@ class DPGANMethod(WarmMethod):
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Steps dominate: factors, an exact product in float64, noise, and the two networks."""
-        event = planned(plan, CriticSteps.STEP, SampledGroups)
+        event = plan.event(CriticSteps.STEP, SampledGroups)
         steps, batch = plan[CriticSteps.STEP].times, event.rate * rows
         work = event.coordinates * (batch * (2 + self.groups) + self.fakes * 3)
         work += self.fakes * 6.0 * self.width * (sum(design.shape) + 2 * self.width)
         return Forecast(
-            {CriticSteps.COLUMNS: planned(plan, CriticSteps.COLUMNS, Gaussian).sigma},
             f"all columns are measured; {steps} critic steps at noise multiplier "
             f"{event.multiplier:.3g} and rate {event.rate:.3g} teach the rest; no theorem says how "
             f"well, the certificate does",

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from understudy.game.methods.base import Design, Forecast, planned
+from understudy.game.methods.base import Design, Forecast
 from understudy.game.methods.dualquery import DualQueryMethod, sizes
 from understudy.players.data.response import BestResponse
 from understudy.players.query.recycling import Recycling
@@ -52,7 +52,7 @@ class DQRSMethod(DualQueryMethod):
         """Counting the workload and drawing dominate."""
         player, samples = Recycling.of(plan), _samples(plan)
         drawn = sum(
-            planned(plan, QueryWeights.purpose(t), Selection).k for t in range(2, player.rounds + 1)
+            plan.event(QueryWeights.purpose(t), Selection).k for t in range(2, player.rounds + 1)
         )
         recycled = len(player.recycled)
         return self.expected(

@@ -94,7 +94,6 @@ class DualQueryMethod(Method):
         occupied = min(float(rows), 1e5) * len(design.cliques)
         records = rounds * self.records
         return Forecast(
-            {},
             f"nothing is measured; {records} records answer {rounds} rounds of {queries}",
             3e8 + 40.0 * rows * len(design.shape) + 64.0 * occupied,
             1.0

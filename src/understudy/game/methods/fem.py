@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated
 
-from understudy.game.methods.base import Design, Forecast, Method, Theorem, planned
+from understudy.game.methods.base import Design, Forecast, Method, Theorem
 from understudy.game.methods.oracle import ORACLE, SECONDS, exact, seconds_of_search
 from understudy.game.methods.settings import POSITIVE, SHARE, least, one_of
 from understudy.oracles import Annealed, Law
@@ -122,14 +122,13 @@ class FEMMethod(Method):
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """The oracle dominates: T·s best responses to up to T queries."""
-        T, event = plan[CellPicker.PICK].times, planned(plan, CellPicker.PICK, Selection)
+        T, event = plan[CellPicker.PICK].times, plan.event(CellPicker.PICK, Selection)
         order = max(len(clique) for clique in design.cliques)
         listed = design.queries if design.families else 0
         if any(family.kind in ("parities", "halfspaces") for family in design.families):
             order *= 2**order - 1  # so many conjunctions are one of them
         off = event.scale / UNIT * math.log(1e4) / rows
         return Forecast(
-            {},
             f"nothing is measured; {T} queries are picked, each within about {off:.4f} of the worst"
             f"{nothing(off)}",
             3e8
@@ -146,7 +145,7 @@ class FEMMethod(Method):
         """The paper's bound, corrected, for this T, s and scale; for its own algorithm only."""
         if not self.published or self.law != type(self)().law:
             return None
-        T, event = plan[CellPicker.PICK].times, planned(plan, CellPicker.PICK, Selection)
+        T, event = plan[CellPicker.PICK].times, plan.event(CellPicker.PICK, Selection)
         queries = 2.0 * design.queries
         regret, words = self._regret(design, T)
         sampling = math.sqrt(math.log(4 * T * queries / beta) / (2 * self.samples))

@@ -29,7 +29,7 @@ from fractions import Fraction
 from typing import Annotated, ClassVar
 
 from understudy import wording
-from understudy.game.methods.base import Design, Forecast, Method, Theorem, planned
+from understudy.game.methods.base import Design, Forecast, Method, Theorem
 from understudy.game.methods.settings import POSITIVE, least
 from understudy.players.data.universe import SoftmaxResponse
 from understudy.players.query.picking import CellPicker, NoisyVertex
@@ -85,7 +85,6 @@ class FrankWolfeMethod(Method):
         """One pass over the universe per round, and the marginals of the workload."""
         universe, rounds = design.universe, plan[NoisyVertex.SELECT].times
         return Forecast(
-            {},
             f"nothing is measured: {rounds} private selections steer the model",
             2e8 + 64.0 * universe + 40.0 * rows * len(design.shape),
             1.0 + 3e-9 * rounds * universe * (10.0 + len(design.cliques)),
@@ -93,7 +92,7 @@ class FrankWolfeMethod(Method):
 
     def theorem(self, design: Design, plan: Plan, rows: int, beta: float) -> Theorem:
         """The bound above, in numbers, and what it says of the population."""
-        rounds, event = plan[NoisyVertex.SELECT].times, planned(plan, NoisyVertex.SELECT, Selection)
+        rounds, event = plan[NoisyVertex.SELECT].times, plan.event(NoisyVertex.SELECT, Selection)
         cells = design.queries
         log_universe = math.log(max(design.universe, 2))
         gamma, kept = self._gamma(design, rounds), rounds - rounds // 2

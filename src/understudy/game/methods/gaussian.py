@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Annotated
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast, Method, planned
+from understudy.game.methods.base import Design, Forecast, Method
 from understudy.game.methods.settings import least
 from understudy.models.residual import cell_variance
 from understudy.players.base import Clique
@@ -52,18 +52,17 @@ class GaussianMethod(Method):
 
     def players(self, design: Design, plan: Plan) -> tuple[FixedMarginals, Reconstruction]:
         """The whole workload against least squares."""
-        sigma = planned(plan, PURPOSE, Gaussian).sigma
+        sigma = plan.event(PURPOSE, Gaussian).sigma
         query = FixedMarginals(_measured(design), sigma, PURPOSE)
         return query, Reconstruction(points=self.points)
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """The expected error of the answers, exactly; counting and fitting take the time."""
-        measured, sigma = _measured(design), planned(plan, PURPOSE, Gaussian).sigma
+        measured, sigma = _measured(design), plan.event(PURPOSE, Gaussian).sigma
         variances = dict.fromkeys(measured, sigma**2)
         spread = [math.sqrt(v) for v in cell_variance(design.shape, variances, design.cliques)]
         cells, points = design.cells(measured), min(design.universe, self.points)
         return Forecast(
-            {PURPOSE: sigma},
             f"all {len(design.cliques)} marginals of the workload are measured; expected error of "
             f"a cell {in_points(max(spread) / max(rows, 1))} in the worst marginal",
             3e8 + 40.0 * rows * len(design.shape) + 64.0 * cells + 16.0 * points * len(measured),

@@ -12,14 +12,13 @@ from fractions import Fraction
 from typing import Annotated
 
 from understudy.errors import require_extra
-from understudy.game.methods.base import Design, Forecast, WarmMethod, planned
+from understudy.game.methods.base import Design, Forecast, WarmMethod
 from understudy.game.methods.settings import POSITIVE, whole
 from understudy.players.base import Clique
 from understudy.players.data.generator import GeneratorPlayer
 from understudy.players.query.survey import Opening, Tier, WorstAgain
 from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
-from understudy.privacy.questions import WorstMarginals
 from understudy.queries import cells
 
 # Shares of ρ; see docs/methods/gem.md.
@@ -75,11 +74,8 @@ class GEMMethod(WarmMethod):
         charges.append(Charge(Opening.PAIRS, design.gaussian(part["pairs"], len(closure))))
         picks = self._picks(design, rho)
         if picks:
-            selection = planning.selection(
-                part["select"] / self.rounds,
-                sensitivity=WorstMarginals.sensitivity(design.relation),
-                k=picks,
-            )
+            rho_select = part["select"] / self.rounds
+            selection = design.worst_marginals(rho_select, picks)
             again = design.gaussian(part["again"] / self.rounds, picks)
             charges.append(Charge(WorstAgain.SELECT, selection, self.rounds))
             charges.append(Charge(WorstAgain.AGAIN, again, self.rounds))
@@ -88,12 +84,12 @@ class GEMMethod(WarmMethod):
     def players(self, design: Design, plan: Plan) -> tuple[WorstAgain, GeneratorPlayer]:
         """The selection against the network."""
         closure, picks = tuple(design.pair_weights), _planned_picks(plan)
-        sigma = planned(plan, _ONE_WAY, Gaussian).sigma
+        sigma = plan.event(_ONE_WAY, Gaussian).sigma
         first = Opening((Tier(_ONE_WAY, sigma, design.columns),))
         if closure:
-            sigma_pairs = planned(plan, Opening.PAIRS, Gaussian).sigma
+            sigma_pairs = plan.event(Opening.PAIRS, Gaussian).sigma
             first = Opening(first.columns, (Tier(Opening.PAIRS, sigma_pairs, closure),))
-        again = planned(plan, WorstAgain.AGAIN, Gaussian).sigma if picks else math.inf
+        again = plan.event(WorstAgain.AGAIN, Gaussian).sigma if picks else math.inf
         candidates = _candidates(design, again)
         query = WorstAgain(first, candidates, again, picks, self.rounds, _PENALTY)
         data = GeneratorPlayer(
@@ -112,7 +108,6 @@ class GEMMethod(WarmMethod):
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Training dominates, and compiling it."""
-        noise = {c.purpose: c.event.sigma for c in plan if isinstance(c.event, Gaussian)}
         closure, picks = design.pair_weights, _planned_picks(plan)
         more = f"; the worst {self.rounds} × {picks} marginals again" if picks else ""
         steps = self._steps(design) * (1 + 0.7 * self.rounds * bool(picks))
@@ -120,7 +115,6 @@ class GEMMethod(WarmMethod):
         work = batch * (2.0 * self._weights(design) + 20.0 * sum(design.shape))
         work += 2.0 * batch * design.cells(closure)
         return Forecast(
-            noise,
             f"all {len(design.shape)} columns and {len(closure)} pairs are measured{more}; other "
             f"tables are model",
             8e8 + 40.0 * rows * len(design.shape) + self._bytes(design),
@@ -208,4 +202,4 @@ def _candidates(design: Design, sigma: float) -> tuple[Clique, ...]:
 
 
 def _planned_picks(plan: Plan) -> int:
-    return planned(plan, WorstAgain.SELECT, Selection).k if WorstAgain.SELECT in plan else 0
+    return plan.event(WorstAgain.SELECT, Selection).k if WorstAgain.SELECT in plan else 0

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast, Method, planned
+from understudy.game.methods.base import Design, Forecast, Method
 from understudy.players.data.matching import Matching
 from understudy.players.query.graph import DegreesAndBlocks
 from understudy.privacy import planning
@@ -77,7 +77,6 @@ class GraphMethod(Method):
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Matching dominates."""
         return Forecast(
-            self._noise(plan),
             "degrees, edges between blocks and between classes of degrees are measured; clustering is "
             + ("measured too" if self.triangles else "the model's"),
             2e8 + 2000.0 * rows + 8.0 * len(self.sizes) ** 2,
@@ -92,4 +91,4 @@ class GraphMethod(Method):
     @staticmethod
     def _noise(plan: Plan) -> dict[str, float]:
         own = (charge for charge in plan if charge.purpose in DegreesAndBlocks.PURPOSES)
-        return {each.purpose: planned(plan, each.purpose, Gaussian).sigma for each in own}
+        return {each.purpose: plan.event(each.purpose, Gaussian).sigma for each in own}

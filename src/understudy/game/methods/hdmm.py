@@ -23,7 +23,7 @@ from fractions import Fraction
 from typing import Annotated
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast, Method, planned
+from understudy.game.methods.base import Design, Forecast, Method
 from understudy.game.methods.settings import least
 from understudy.models.residual import Strategy, cell_variance, optimise
 from understudy.players.base import Clique
@@ -76,7 +76,7 @@ class HDMMMethod(Method):
 
     def _levels(self, design: Design, plan: Plan) -> tuple[FixedMarginals, ...]:
         return tuple(
-            FixedMarginals(cliques, planned(plan, _purpose(at), Gaussian).sigma, _purpose(at))
+            FixedMarginals(cliques, plan.event(_purpose(at), Gaussian).sigma, _purpose(at))
             for at, cliques in enumerate(self._strategy(design).levels)
         )
 
@@ -100,7 +100,6 @@ class HDMMMethod(Method):
         )
         cells, points = design.cells(measured), min(design.universe, self.points)
         return Forecast(
-            {level.purpose: level.sigma for level in levels},
             f"all {len(design.cliques)} marginals of the workload are measured; expected error of "
             f"a cell {in_points(mean / max(rows, 1))} (root mean square), "
             f"{in_points(max(spread) / max(rows, 1))} in the worst marginal",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from understudy.game.methods.base import Design, Forecast, Method, planned
+from understudy.game.methods.base import Design, Forecast, Method
 from understudy.players.data.maxent import MaximumEntropy
 from understudy.players.query.fixed import FixedMarginals
 from understudy.privacy.cost import Charge, Gaussian, Plan
@@ -25,13 +25,12 @@ class IndependentMethod(Method):
 
     def players(self, design: Design, plan: Plan) -> tuple[FixedMarginals, MaximumEntropy]:
         """A fixed strategy against maximum entropy, which here has a closed form."""
-        sigma = planned(plan, self.ONE_WAY, Gaussian).sigma
+        sigma = plan.event(self.ONE_WAY, Gaussian).sigma
         return FixedMarginals(design.columns, sigma, self.ONE_WAY), MaximumEntropy()
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Counting dominates."""
         return Forecast(
-            {self.ONE_WAY: planned(plan, self.ONE_WAY, Gaussian).sigma},
             "every column is measured; no dependence between columns is kept",
             2e8 + 40.0 * rows * len(design.shape),
             1.0 + 2e-7 * rows * len(design.shape),

@@ -47,10 +47,7 @@ from understudy.players.query.interactions import Interactions
 from understudy.players.query.survey import Opening, Slot, Survey, Tier, WorstAgain
 from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
-from understudy.privacy.questions import WorstMarginals
-from understudy.queries import sizes as sizes_of
-
-__all__ = ["MaxEntMethod"]
+from understudy.queries import sizes
 
 ONE_WAY = "one-way marginals"
 
@@ -104,9 +101,9 @@ class MaxEntMethod(Method):
             self.refuse(f"quanta = {self.quanta} must be from 1 to 1,000")
         self.require(least(1), pairs=self.pairs)
         closure = self._closure(design)
-        sizes = dict(zip(closure, sizes_of(design.shape, closure), strict=True))
-        total = sum(sizes.values())
-        if total > _MOST_CELLS or max(sizes.values(), default=0) > _MOST_TABLE:
+        total = _cells(design, closure)
+        largest = max((design.pair_sizes[pair] for pair in closure), default=0)
+        if total > _MOST_CELLS or largest > _MOST_TABLE:
             held = {i for pair in closure for i in pair}
             widest = sorted(held, key=lambda i: (-design.shape[i], i))[:3]
             columns = ", ".join(
@@ -114,13 +111,13 @@ class MaxEntMethod(Method):
                 for i in widest
                 if 10 * design.shape[i] >= design.shape[widest[0]]
             )
-            fits = self._fitting(design, sizes)
+            fits = _fitting(design, closure)
             select = (
                 f", or keep only the pairs that matter most: --set pairs={fits}" if fits else ""
             )
             self.refuse(
                 f"the {len(closure):,} pairs of the workload have {total:,} cells, "
-                f"the largest {max(sizes.values()):,}, where {_MOST_CELLS:,} in all and "
+                f"the largest {largest:,}, where {_MOST_CELLS:,} in all and "
                 f"{_MOST_TABLE:,} in one fit; give the columns with most values fewer bins or "
                 f"categories: {columns}, leave them out of the workload{select}"
             )
@@ -131,22 +128,23 @@ class MaxEntMethod(Method):
         columns = _column_tiers(design)
         if not closure:
             return _tier_charges(design, rho, columns)
-        if _wide(design, closure, rho):
+        sigma = design.sigma(rho * Fraction(_PAIRS), len(closure))
+        if _wide(design, closure, sigma):
             return _wide_charges(design, rho, columns, _pair_tiers(design, closure)[:-1])
-        part = self._split(design, rho, closure)
+        beyond = self._beyond(design, closure)
+        part = _split(design, rho, closure, sigma, [f"beyond {order}" for order in beyond])
         rounds = self._rounds(design, closure, part["again"])
         again = part["again"] / rounds
         units = self._units(closure)
-        slots, higher = self._slots(design, closure, _sigma(again, units, design))
+        slots, higher = _slots(design, closure, design.sigma(again, units))
         charges = [*_tier_charges(design, part["one"], columns)]
         charges += _tier_charges(design, part["pairs"], _pair_tiers(design, closure))
-        step = design.relation.marginal_l1()
-        look = planning.gaussian(part["look"] / rounds, step=step, changes=len(slots))
+        look = design.thresholded_errors(part["look"] / rounds, len(slots))
         charges.append(Charge(Survey.LOOK, look, rounds))
         if higher:
-            event = planning.gaussian(part["higher"], step=step, changes=len(higher))
+            event = design.thresholded_errors(part["higher"], len(higher))
             charges.append(Charge(Survey.HIGHER, event))
-        for order, candidates in self._beyond(design, closure).items():
+        for order, candidates in beyond.items():
             charges += _beyond_charges(design, part[f"beyond {order}"], order, len(candidates))
         charges.append(Charge(Survey.AGAIN, design.gaussian(again, units), rounds))
         return tuple(charges)
@@ -169,11 +167,10 @@ class MaxEntMethod(Method):
         if not closure:
             return first, data
         if WorstAgain.SELECT in plan:
-            charge = plan[WorstAgain.SELECT]
-            assert isinstance(charge.event, Selection)
-            worst, picks = sigma[WorstAgain.AGAIN], charge.event.k
-            return WorstAgain(first, closure, worst, picks, charge.times, _PENALTY), data
-        slots, higher = self._slots(design, closure, sigma[Survey.AGAIN])
+            worst, picks = sigma[WorstAgain.AGAIN], plan.event(WorstAgain.SELECT, Selection).k
+            rounds = plan[WorstAgain.SELECT].times
+            return WorstAgain(first, closure, worst, picks, rounds, _PENALTY), data
+        slots, higher = _slots(design, closure, sigma[Survey.AGAIN])
         survey = Survey(
             first,
             slots,
@@ -189,7 +186,7 @@ class MaxEntMethod(Method):
                     order,
                     candidates,
                     min(_SELECTED, len(candidates)),
-                    sigma[Interactions.purposes(order)[1]],
+                    sigma[Interactions.LOOK.format(order)],
                 )
                 for order, candidates in self._beyond(design, closure).items()
             ),
@@ -199,7 +196,7 @@ class MaxEntMethod(Method):
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Counting pairs, drawing their noise and fitting the records."""
         closure = self._closure(design)
-        d, many, counted = len(design.shape), design.cells(closure), rows / design.weight
+        d, many, counted = len(design.shape), _cells(design, closure), rows / design.weight
         records = Particles(self.records).size(rows, d)
         merged, pairs = "", "1 pair" if len(closure) == 1 else f"{len(closure)} pairs"
         measured = f"all {d} columns and {pairs} are measured"
@@ -209,7 +206,6 @@ class MaxEntMethod(Method):
             times = plan[Survey.AGAIN].times * self._units(closure)
             merged = f"; the {times} least accurate are measured again"
         return Forecast(
-            _sigmas(plan),
             f"{measured}{merged}; the rest is inferred",
             2e8 + 20.0 * counted * d + 8.0 * records * d + 20.0 * many,
             self._seconds(design, plan, rows, records),
@@ -230,7 +226,7 @@ class MaxEntMethod(Method):
         values = sum(design.shape[i] + design.shape[j] for i, j in closure)
         moved = max(20_000.0, min(records / 2, 3e9 / values)) * min(values, 400_000)
         fitted = 4.8e-8 * records * len(closure) + 1.9e-9 * moved
-        cells = min(design.cells(closure), 10_000_000)
+        cells = min(_cells(design, closure), 10_000_000)
         return 1.8 + 5e-8 * counted * len(closure) + 1.5e-6 * cells + seen * fitted
 
     def errors(self, design: Design, plan: Plan, rows: int) -> Errors:
@@ -279,93 +275,103 @@ class MaxEntMethod(Method):
         pairs = {pair: math.sqrt(1 / each) for pair, each in precision.items()}
         return Knowledge(tuple(columns), pairs)
 
-    def _fitting(self, design: Design, sizes: dict[Clique, int]) -> int:
-        """How many pairs fit, taken in the order in which they would be kept."""
-        total = fits = 0
-        for pair in _most_wanted({pair: design.pair_weights[pair] for pair in sizes}):
-            total += sizes[pair]
-            if total > _MOST_CELLS or sizes[pair] > _MOST_TABLE:
-                break
-            fits += 1
-        return fits
-
-    def _split(
-        self, design: Design, rho: Fraction, closure: tuple[Clique, ...]
-    ) -> dict[str, Fraction]:
-        rows = design.rows or _ROWS * design.weight
-        mean = design.cells(closure) / len(closure)
-        sigma = _sigma(rho * Fraction(_PAIRS), len(closure), design)
-        pairs = round(_PAIRS * min(1.0, _LEARNABLE * rows / (mean * sigma)), 6)
-        higher = _HIGHER if any(len(clique) > 2 for clique in design.cliques) else 0.0
-        one = 1 - pairs - _LOOK - higher - _AGAIN
-        shares = {"one": one, "pairs": max(pairs, 1e-6), "look": _LOOK, "again": _AGAIN}
-        if higher:
-            shares["higher"] = higher
-        return planning.split(
-            rho, shares | {f"beyond {k}": _BEYOND for k in self._beyond(design, closure)}
-        )
-
     def _beyond(self, design: Design, closure: tuple[Clique, ...]) -> dict[int, tuple[Clique, ...]]:
         """Small tables outside the workload whose pairs are all measured, by the number of columns."""
         if not self.interactions:
             return {}
         known, workload = set(closure), set(design.cliques)
         held = sorted({i for pair in closure for i in pair}, key=lambda i: (design.shape[i], i))
-        found: dict[int, tuple[Clique, ...]] = {}
-        for order, most in _COLUMNS.items():
-            candidates = [c for c in combinations(sorted(held[:most]), order) if c not in workload]
-            found[order] = tuple(
-                clique
-                for clique, size in zip(candidates, sizes_of(design.shape, candidates), strict=True)
-                if size <= _SMALL and all(pair in known for pair in combinations(clique, 2))
-            )
-        return {order: candidates for order, candidates in found.items() if candidates}
+        candidates = [
+            clique
+            for order, most in _COLUMNS.items()
+            for clique in combinations(sorted(held[:most]), order)
+            if clique not in workload
+        ]
+        found: dict[int, list[Clique]] = {}
+        for clique, size in zip(candidates, sizes(design.shape, candidates), strict=True):
+            if size <= _SMALL and all(pair in known for pair in combinations(clique, 2)):
+                found.setdefault(len(clique), []).append(clique)
+        return {order: tuple(cliques) for order, cliques in found.items()}
 
     def _rounds(self, design: Design, closure: tuple[Clique, ...], rho: Fraction) -> int:
         """Two rounds of looking where most pairs are too large to be seen whole, otherwise one."""
-        slots, _ = self._slots(design, closure, _sigma(rho, self._units(closure), design))
-        big = {slot.clique for slot in slots if slot.cells is not None}
-        return 2 if 2 * len(big) > len(closure) else 1
+        sigma = design.sigma(rho, self._units(closure))
+        big = sum(_too_large(design, pair, sigma) for pair in closure)
+        return 2 if 2 * big > len(closure) else 1
 
-    def _slots(
-        self, design: Design, closure: tuple[Clique, ...], sigma: float
-    ) -> tuple[tuple[Slot, ...], tuple[Slot, ...]]:
-        per_cell = (design.rows or _ROWS * design.weight) / sigma
-        wanted = design.pair_weights
-        slots: list[Slot] = []
-        for pair, size in zip(closure, sizes_of(design.shape, closure), strict=True):
-            big = size > _BIG * per_cell
-            slots.append(Slot(pair, None, wanted[pair], dense=not big))
-            if big:
-                slots += [Slot(pair, share, wanted[pair]) for share in _MERGED]
-        larger: dict[Clique, float] = {}
-        sizes = sizes_of(design.shape, design.cliques)
-        for clique, weight, size in zip(design.cliques, design.weights, sizes, strict=True):
-            if len(clique) > 2 and size <= _MOST_TABLE:
-                larger[clique] = larger.get(clique, 0.0) + weight
-        most = _most_wanted(larger)[:_MOST_HIGHER]
-        # What pairs do not explain is worth as much as the heaviest of them.
-        worth = {c: max(wanted[pair] for pair in combinations(c, 2)) for c in most}
-        return tuple(slots), tuple(Slot(clique, 1.0, worth[clique]) for clique in sorted(most))
+
+def _rows(design: Design) -> int:
+    return design.rows or _ROWS * design.weight
+
+
+def _cells(design: Design, closure: tuple[Clique, ...]) -> int:
+    return sum(design.pair_sizes[pair] for pair in closure)
+
+
+def _too_large(design: Design, pair: Clique, sigma: float) -> bool:
+    """Whether a pair has too many cells to be seen whole."""
+    return design.pair_sizes[pair] > _BIG * (_rows(design) / sigma)
+
+
+def _fitting(design: Design, closure: tuple[Clique, ...]) -> int:
+    """How many pairs fit, taken in the order in which they would be kept."""
+    total = fits = 0
+    for pair in _most_wanted({pair: design.pair_weights[pair] for pair in closure}):
+        total += design.pair_sizes[pair]
+        if total > _MOST_CELLS or design.pair_sizes[pair] > _MOST_TABLE:
+            break
+        fits += 1
+    return fits
+
+
+def _split(
+    design: Design, rho: Fraction, closure: tuple[Clique, ...], sigma: float, beyond: list[str]
+) -> dict[str, Fraction]:
+    """ρ by parts; `sigma` is the noise of all pairs if they had the whole of their share."""
+    mean = _cells(design, closure) / len(closure)
+    pairs = round(_PAIRS * min(1.0, _LEARNABLE * _rows(design) / (mean * sigma)), 6)
+    higher = _HIGHER if any(len(clique) > 2 for clique in design.cliques) else 0.0
+    one = 1 - pairs - _LOOK - higher - _AGAIN
+    shares = {"one": one, "pairs": max(pairs, 1e-6), "look": _LOOK, "again": _AGAIN}
+    if higher:
+        shares["higher"] = higher
+    return planning.split(rho, shares | dict.fromkeys(beyond, _BEYOND))
+
+
+def _slots(
+    design: Design, closure: tuple[Clique, ...], sigma: float
+) -> tuple[tuple[Slot, ...], tuple[Slot, ...]]:
+    """Pairs, those too large also merged, and larger tables."""
+    wanted = design.pair_weights
+    slots: list[Slot] = []
+    for pair in closure:
+        big = _too_large(design, pair, sigma)
+        slots.append(Slot(pair, None, wanted[pair], dense=not big))
+        if big:
+            slots += [Slot(pair, share, wanted[pair]) for share in _MERGED]
+    larger: dict[Clique, float] = {}
+    for clique, weight, size in zip(design.cliques, design.weights, design.sizes, strict=True):
+        if len(clique) > 2 and size <= _MOST_TABLE:
+            larger[clique] = larger.get(clique, 0.0) + weight
+    most = _most_wanted(larger)[:_MOST_HIGHER]
+    # What pairs do not explain is worth as much as the heaviest of them.
+    worth = {c: max(wanted[pair] for pair in combinations(c, 2)) for c in most}
+    return tuple(slots), tuple(Slot(clique, 1.0, worth[clique]) for clique in sorted(most))
 
 
 def _beyond_charges(
     design: Design, rho: Fraction, order: int, candidates: int
 ) -> tuple[Charge, Charge]:
-    select, look = Interactions.purposes(order)
+    select, look = Interactions.SELECT.format(order), Interactions.LOOK.format(order)
     picks = min(_SELECTED, candidates)
-    selection = planning.selection(
-        rho / 2, sensitivity=WorstMarginals.sensitivity(design.relation), k=picks
-    )
-    errors = planning.gaussian(rho / 2, step=design.relation.marginal_l1(), changes=picks)
+    selection = design.worst_marginals(rho / 2, picks)
+    errors = design.thresholded_errors(rho / 2, picks)
     return Charge(select, selection), Charge(look, errors)
 
 
-def _wide(design: Design, closure: tuple[Clique, ...], rho: Fraction) -> bool:
+def _wide(design: Design, closure: tuple[Clique, ...], sigma: float) -> bool:
     """Whether so many pairs share ρ that each would be hidden by noise; a public rule."""
-    sigma = _sigma(rho * Fraction(_PAIRS), len(closure), design)
-    many = len(closure) > _WIDE * len(design.shape)
-    return many and (design.rows or _ROWS * design.weight) < _HIDDEN * sigma
+    return len(closure) > _WIDE * len(design.shape) and _rows(design) < _HIDDEN * sigma
 
 
 def _wide_charges(
@@ -374,11 +380,7 @@ def _wide_charges(
     """Columns, the pairs that weigh more than others, and the pairs that are selected."""
     part = planning.split(rho, {**_SHARES, **_WANTED} if pairs else _SHARES)
     picks = math.ceil(_PICKS * len(design.shape) / _ROUNDS)
-    selection = planning.selection(
-        part["select"] / _ROUNDS,
-        sensitivity=WorstMarginals.sensitivity(design.relation),
-        k=picks,
-    )
+    selection = design.worst_marginals(part["select"] / _ROUNDS, picks)
     return (
         *_tier_charges(design, part["one"], columns),
         *(_tier_charges(design, part["pairs"], pairs) if pairs else ()),
@@ -389,9 +391,7 @@ def _wide_charges(
 
 def _picked(plan: Plan) -> int:
     """How many pairs are selected and measured."""
-    charge = plan[WorstAgain.SELECT]
-    assert isinstance(charge.event, Selection)
-    return charge.event.k * charge.times
+    return plan.event(WorstAgain.SELECT, Selection).k * plan[WorstAgain.SELECT].times
 
 
 def _most_wanted(weights: dict[Clique, float]) -> list[Clique]:
@@ -458,16 +458,9 @@ def _tiers(name: str, steps: dict[Clique, int], base: int) -> list[_Tables]:
 
 
 def _tier_charges(design: Design, rho: Fraction, tiers: list[_Tables]) -> tuple[Charge, ...]:
-    shares = {tier.purpose: Fraction(len(tier.cliques) * tier.precision) for tier in tiers}
-    part = planning.split(rho, shares)
-    return tuple(
-        Charge(tier.purpose, design.gaussian(part[tier.purpose], len(tier.cliques)))
-        for tier in tiers
-    )
-
-
-def _sigma(rho: Fraction, tables: int, design: Design) -> float:
-    return math.sqrt(design.relation.marginal_l2_squared(tables) / (2 * float(rho)))
+    wanted = {tier.purpose: (len(tier.cliques), tier.precision) for tier in tiers}
+    events = planning.levels(rho, design.relation, wanted)
+    return tuple(Charge(purpose, event) for purpose, event in events.items())
 
 
 def _sigmas(plan: Plan) -> dict[str, float]:

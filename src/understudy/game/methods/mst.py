@@ -11,13 +11,12 @@ from fractions import Fraction
 from typing import Annotated
 
 from understudy.errors import require_extra
-from understudy.game.methods.base import Design, Forecast, Method, planned
+from understudy.game.methods.base import Design, Forecast, Method
 from understudy.game.methods.settings import POSITIVE, least
 from understudy.players.data.maxent import MaximumEntropy
 from understudy.players.query.tree import SpanningTree
 from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Gaussian, Plan
-from understudy.privacy.questions import WorstMarginals
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +43,7 @@ class MSTMethod(Method):
         part = planning.split(
             rho, {"one": self.one_ways, "select": self.selection, "pair": self.pairs}
         )
-        sensitivity = WorstMarginals.sensitivity(design.relation)
-        selection = planning.selection(part["select"] / (d - 1), sensitivity=sensitivity)
+        selection = design.worst_marginals(part["select"] / (d - 1))
         return (
             Charge(SpanningTree.ONE_WAY, design.gaussian(part["one"], d)),
             Charge(SpanningTree.SELECT, selection, d - 1),
@@ -54,24 +52,18 @@ class MSTMethod(Method):
 
     def players(self, design: Design, plan: Plan) -> tuple[SpanningTree, MaximumEntropy]:
         """The tree player against maximum entropy."""
-        one = planned(plan, SpanningTree.ONE_WAY, Gaussian)
+        one = plan.event(SpanningTree.ONE_WAY, Gaussian)
         if SpanningTree.PAIRS not in plan:
             return SpanningTree(one.sigma, one.sigma, rounds=1), MaximumEntropy(self.iterations)
-        pair = planned(plan, SpanningTree.PAIRS, Gaussian)
+        pair = plan.event(SpanningTree.PAIRS, Gaussian)
         return SpanningTree(one.sigma, pair.sigma), MaximumEntropy(self.iterations)
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
         """Compilation of the fit and counting of all pairs dominate."""
         d = len(design.shape)
-        noise = {
-            purpose: planned(plan, purpose, Gaussian).sigma
-            for purpose in (SpanningTree.ONE_WAY, SpanningTree.PAIRS)
-            if purpose in plan
-        }
         pairs = d * (d - 1) / 2
         cells = sum(a * b for i, a in enumerate(design.shape) for b in design.shape[:i])
         return Forecast(
-            noise,
             f"all {d} columns and {max(d - 1, 0)} pairs are measured; the rest is inferred",
             7e8 + 40.0 * rows * d + 32.0 * cells,
             8.0 + 1.0 * d + 1e-8 * rows * pairs,

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated
 
-from understudy.game.methods.base import Design, Forecast, Method, Theorem, planned
+from understudy.game.methods.base import Design, Forecast, Method, Theorem
 from understudy.game.methods.settings import between, least
 from understudy.players.data.universe import MultiplicativeWeights
 from understudy.players.query.picking import ExponentialMechanism
@@ -71,7 +71,7 @@ class MWEMMethod(Method):
         """The exponential mechanism against multiplicative weights."""
         T, sigma = plan[ExponentialMechanism.SELECT].times, None
         if self.measure:
-            sigma = planned(plan, ExponentialMechanism.MEASURE, Gaussian).sigma
+            sigma = plan.event(ExponentialMechanism.MEASURE, Gaussian).sigma
         return ExponentialMechanism(T, sigma), MultiplicativeWeights(T, self.replays)
 
     def forecast(self, design: Design, plan: Plan, rows: int) -> Forecast:
@@ -81,7 +81,6 @@ class MWEMMethod(Method):
         cells = min(design.cells([clique]) for clique in design.cliques)
         work = T * universe * (10.0 + len(design.cliques) + self.replays * T / cells)
         return Forecast(
-            {} if query.sigma is None else {query.MEASURE: query.sigma},
             f"{T} cells of the workload are measured; the rest is model",
             2e8 + 64.0 * universe + 40.0 * rows * len(design.shape),
             1.0 + 3e-9 * work,
@@ -92,7 +91,7 @@ class MWEMMethod(Method):
         if self.measure:
             return None
         T = plan[ExponentialMechanism.SELECT].times
-        scale = planned(plan, ExponentialMechanism.SELECT, Selection).scale / GRID / rows
+        scale = plan.event(ExponentialMechanism.SELECT, Selection).scale / GRID / rows
         game = math.sqrt(math.log(max(design.universe, 2)) / (2 * T))
         picking = scale * math.log(2 * design.queries * T / beta)
         return Theorem(

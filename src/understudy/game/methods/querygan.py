@@ -25,7 +25,7 @@ from itertools import combinations
 from typing import Annotated
 
 from understudy.errors import require_extra
-from understudy.game.methods.base import Design, Forecast, Method, Theorem, planned
+from understudy.game.methods.base import Design, Forecast, Method, Theorem
 from understudy.game.methods.dualquery import sizes
 from understudy.game.methods.settings import POSITIVE, SHARE, Limit, between, least, one_of
 from understudy.players.base import Clique, Model, PaidOff, QueryPlayer
@@ -375,7 +375,7 @@ class QueryGANMethod(Method):
         rounds = self._free(design, plan) if self.oracle == "moments" else oracle.rounds
         matching = self._play == MATCHING
         if Payoffs.PURPOSE in plan:
-            scale = planned(plan, Payoffs.PURPOSE, Laplace).scale / UNIT
+            scale = plan.event(Payoffs.PURPOSE, Laplace).scale / UNIT
             oracle = InTurn(oracle, Payoffs(scale))
         leader = FTPLGenerator(
             rounds,
@@ -471,8 +471,7 @@ class QueryGANMethod(Method):
             return self.rounds
         tables, purposes = self._tables(design), (*self._tabulated(design), RandomMoments.PURPOSE)
         own = Plan(tuple(charge for charge in plan if charge.purpose in purposes))
-        changes = design.relation.marginal_l2_squared(len(tables))
-        sigma = math.sqrt(changes / (2 * float(accounting.total_rho(own))))
+        sigma = design.sigma(accounting.total_rho(own), len(tables))
         shown = design.assumed_rows / (design.cells(tables) / len(tables) * sigma)
         if self._play != MATCHING:
             return _within(_FREE, 400 * math.sqrt(shown / 1.5))
@@ -532,9 +531,6 @@ class QueryGANMethod(Method):
         """Gradient steps dominate: each has a pass through the network for every latent, and every cell
         that critics look at (matching), or the density of as many records (a leader)."""
         _, leader = self.players(design, plan)
-        noise = {
-            purpose: _sigma(plan, purpose) for purpose in self._tabulated(design) if purpose in plan
-        }
         features = design.cells(self._tables(design))
         if self.features in KINDS:
             maps = self._maps(design)
@@ -545,7 +541,7 @@ class QueryGANMethod(Method):
                 f"all columns and {len(self._tables(design))} tables of up to {self.degree} columns"
             )
         elif self.oracle == "exponential":
-            scale = planned(plan, CellPicker.PICK, Selection).scale / UNIT
+            scale = plan.event(CellPicker.PICK, Selection).scale / UNIT
             off = scale * math.log(1e4) / rows
             words = (
                 f"all columns; {leader.rounds} queries are picked, within about {off:.4f} of the "
@@ -559,7 +555,6 @@ class QueryGANMethod(Method):
         work = self.batch * (weights + (features if matching else self.batch * outputs))
         history = leader.rounds if self._play == "sftpl" else 4
         return Forecast(
-            noise,
             f"measured: {words}; the rest is model",
             1.2e9 + 40.0 * rows * len(design.shape) + 4.0 * features * history,
             12.0
@@ -615,7 +610,7 @@ class QueryGANMethod(Method):
         )
 
     def _alpha(self, design: Design, plan: Plan, paid: PaidOff, beta: float, size: int) -> Theorem:
-        n, T, pick = design.rows, paid.rounds, planned(plan, CellPicker.PICK, Selection)
+        n, T, pick = design.rows, paid.rounds, plan.event(CellPicker.PICK, Selection)
         assert n is not None
         queries = 2 * design.queries
         # Rounding of scores and of expected counts to 1/65536 row, and of the noise to whole units.
@@ -643,5 +638,5 @@ def _order(order: int) -> str:
 def _sigma(plan: Plan, purpose: str) -> float:
     """In rows."""
     if purpose == RandomMoments.PURPOSE:
-        return planned(plan, purpose, SampledGaussian).sigma / GRID
-    return planned(plan, purpose, Gaussian).sigma
+        return plan.event(purpose, SampledGaussian).sigma / GRID
+    return plan.event(purpose, Gaussian).sigma

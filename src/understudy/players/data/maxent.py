@@ -17,8 +17,6 @@ from understudy._types import Clique, Table
 from understudy.models import Decomposable, Measured, View, simplex
 from understudy.players.base import Answers, DataPlayer, Kind, Problem
 
-__all__ = ["EntropyModel", "MaximumEntropy", "Move"]
-
 
 @dataclass(frozen=True, slots=True)
 class Move:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import count
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from understudy.models import Measured, Weighted
 from understudy.models.fitting import Effort, Fitted, fit, independent
 from understudy.models.measured import total
 from understudy.players.base import Answers, DataPlayer, Kind, Problem
-from understudy.progress import FITTING, Progress
+from understudy.progress import passes
 
 State = tuple[tuple[Measured, ...], int]
 
@@ -81,10 +80,6 @@ class Particles(DataPlayer[State]):
     ) -> Fitted:
         rng = np.random.default_rng(key)
         known = problem.cliques, problem.project, self.ordered, self.absent
-        passes = count(1)
-
-        def tell() -> None:
-            problem.watch(Progress(FITTING, next(passes), 0))
-
+        tell = passes(problem.watch)
         rows = total(measured, problem.rows, problem.rows_sigma)
         return fit(problem.shape, measured, rows, effort, rng, *known, tell=tell)

@@ -38,10 +38,8 @@ class Interactions:
     picks: int
     sigma: float
 
-    @staticmethod
-    def purposes(order: int) -> tuple[str, str]:
-        """The names of the two charges: selecting, and asking how far the selected are off."""
-        return f"select {order}-way tables beyond the workload", f"errors of {order}-way tables"
+    SELECT = "select {}-way tables beyond the workload"
+    LOOK = "errors of {}-way tables"
 
     def find(
         self, problem: Problem, gate: Gate, view: View, sigma: float, off: Mapping[Clique, float]
@@ -51,7 +49,7 @@ class Interactions:
         `sigma` is the noise of the measurement that would follow, `off` how many rows smaller tables
         are known to be off by.
         """
-        select, look = self.purposes(self.order)
+        select, look = self.SELECT.format(self.order), self.LOOK.format(self.order)
         expected = [problem.rows * table for table in view.marginals(self.candidates)]
         penalties = [
             float(np.minimum(_CORRECTED * sigma, table).sum()) + _parts(clique, off)

@@ -28,7 +28,7 @@ import numpy as np
 from understudy._types import Table
 from understudy.models.fitting import Fitted
 from understudy.models.margins import deconvolve
-from understudy.models.measured import Labels, merge, ordered_labels, pair_labels
+from understudy.models.measured import Coarse, Merged, merge_all, merged_values
 from understudy.players.base import Answers, Clique, Kind, Measured, Problem, View
 from understudy.players.query.fixed import measure
 from understudy.players.query.interactions import Interactions, beyond, clear
@@ -36,11 +36,6 @@ from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Marginals, ThresholdedErrors, WorstMarginals
 from understudy.queries import cells, sizes
-
-__all__ = ["Opening", "Slot", "Survey", "Tier", "WorstAgain"]
-
-Merged = tuple[Labels, ...] | None
-"""Which values of each column are taken together; None for a whole table."""
 
 # Constants chosen on ADULT and LOANS; see docs/methods/maxent.md.
 _WHOLE = 12.0
@@ -115,18 +110,29 @@ class Opening:
         shares = view.marginals(problem.columns)
         answers: list[Measured] = []
         for tier in self.pairs:
-            per_cell = problem.rows / tier.sigma
-            asked: list[tuple[Clique, Merged, int]] = []
-            for pair, size in zip(tier.cliques, sizes(problem.shape, tier.cliques), strict=True):
-                labels, own = None, tuple(shares[i] for i in pair)
-                if size > _WHOLE * per_cell:
-                    labels = pair_labels(own, max(4.0, _COARSE * per_cell))
-                elif self.ordered and all(self.ordered[i] > 1 for i in pair):
-                    inner = tuple(self.ordered[i] for i in pair)
-                    labels = ordered_labels(own, inner, max(4.0, _RUNS * per_cell))
-                asked.append((pair, labels, 1))
+            forms = self._forms(problem, tier)
+            asked = [
+                (pair, labels, 1)
+                for pair, labels in zip(
+                    tier.cliques, merged_values(shares, tier.cliques, forms), strict=True
+                )
+            ]
             answers += _measured(gate, tier.purpose, asked, tier.sigma)
         return tuple(answers)
+
+    def _forms(self, problem: Problem, tier: Tier) -> list[Coarse | None]:
+        """How coarse each pair of a tier is measured; None: whole."""
+        per_cell = problem.rows / tier.sigma
+        forms: list[Coarse | None] = []
+        for pair, size in zip(tier.cliques, sizes(problem.shape, tier.cliques), strict=True):
+            inner = tuple(self.ordered[i] for i in pair) if self.ordered else ()
+            if size > _WHOLE * per_cell:
+                forms.append(Coarse(_COARSE * per_cell))
+            elif inner and min(inner) > 1:
+                forms.append(Coarse(_RUNS * per_cell, inner))
+            else:
+                forms.append(None)
+        return forms
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,22 +266,20 @@ class Survey:
     ) -> tuple[list[tuple[Slot, Merged]], Table]:
         """(slots that are asked for with their merged values, noisy thresholded errors)."""
         per_cell = problem.rows / self.sigma_again
-        tables: list[tuple[Slot, Merged]] = []
-        for slot in slots:
-            labels = None
-            if slot.cells is not None:
-                own = tuple(shares[i] for i in slot.clique)
-                labels = pair_labels(own, max(4.0, slot.cells * per_cell))
-                if labels is None and len(slot.clique) == 2:
-                    continue  # the whole table is a slot of its own
-            tables.append((slot, labels))
+        forms = [None if slot.cells is None else Coarse(slot.cells * per_cell) for slot in slots]
+        merged = merged_values(shares, [slot.clique for slot in slots], forms)
+        tables = [
+            (slot, labels)
+            for slot, labels in zip(slots, merged, strict=True)
+            # A pair that is small enough is a slot of its own.
+            if slot.cells is None or labels is not None or len(slot.clique) > 2
+        ]
         cliques = list(dict.fromkeys(slot.clique for slot, _ in tables))
         shares_of = zip(cliques, view.marginals(cliques), strict=True)
         expected = {clique: problem.rows * table for clique, table in shares_of}
-        references = [
-            expected[slot.clique] if labels is None else merge(expected[slot.clique], labels)
-            for slot, labels in tables
-        ]
+        references = merge_all(
+            [expected[slot.clique] for slot, _ in tables], [labels for _, labels in tables]
+        )
         asked = [_table(slot.clique, labels) for slot, labels in tables]
         thresholds = [(_DENSE if slot.dense else _SPARSE) * self.sigma_again for slot, _ in tables]
         noisy = gate.ask(purpose, ThresholdedErrors(asked, references, thresholds))
