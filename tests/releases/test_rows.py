@@ -1,8 +1,13 @@
 """From model to rows: values inside cells go along with each other, and codes stay."""
 
 import numpy as np
+import pytest
 
+from tools import verify_release as stranger
+from understudy.errors import BundleError, InputError
 from understudy.models import Empirical, Weighted
+from understudy.models.copula import Copula
+from understudy.releases import form
 from understudy.releases.rows import decoded, drawn_rows, together
 from understudy.schema import Schema
 
@@ -102,3 +107,63 @@ class TestTogether:
         rng = np.random.default_rng(0)
         for rows in (0, 1, 2):
             assert decoded(SCHEMA, model, model.sample(rows, rng), rng).num_rows == rows
+
+
+COPULA = {"columns": [0, 1], "ends": [[-1.0, 0.5], []], "correlations": [[1.0, 0.5], [0.5, 1.0]]}
+
+
+def _described(**changed: object) -> dict:
+    return {
+        "kind": "weighted",
+        "shape": [4, 3],
+        "cliques": [],
+        "copula": {**COPULA, **changed},
+    }
+
+
+class TestForm:
+    def test_both_verifiers_take_one(self) -> None:
+        form.require_description(_described())
+        assert list(stranger.copula_problems(COPULA, [4, 3])) == []
+
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            {"columns": [0]},
+            {"columns": [0, "1"]},
+            {"correlations": [[1.0, 2.0], [2.0, 1.0]]},
+            {"ends": [[-1e9], []]},
+            {"more": 1},
+        ],
+    )
+    def test_a_description_of_another_form_is_refused(self, changed: dict) -> None:
+        with pytest.raises(BundleError, match="copula"):
+            form.require_description(_described(**changed))
+
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            {"columns": [0, 0]},
+            {"columns": [0, 2]},
+            {"columns": [0, 1, 2]},
+            {"ends": [[0.5, -1.0], []]},
+            {"ends": [[], [0.0, 1.0, 2.0]]},
+            {"correlations": [[1.0, 0.5], [0.4, 1.0]]},
+            {"correlations": [[0.9, 0.5], [0.5, 1.0]]},
+            {"correlations": [[1.0, 1.0], [1.0, 1.0]]},
+        ],
+    )
+    def test_neither_verifier_takes_what_is_no_normal_law_of_its_cells(self, changed: dict) -> None:
+        assert list(stranger.copula_problems({**COPULA, **changed}, [4, 3]))
+        codes = tuple(np.zeros(5, int) for _ in range(2))
+        with pytest.raises(InputError):
+            Weighted((4, 3), codes, np.ones(5), copula=Copula.from_json({**COPULA, **changed}))
+
+    def test_the_second_verifier_draws_the_same_scores(self) -> None:
+        model = together(SCHEMA, _model())
+        assert isinstance(model, Weighted)
+        assert model.copula is not None
+        codes = [column[:40_000] for column in (*_model(40_000).codes,)]
+        ours = model.copula.scores(codes, np.random.default_rng(2))
+        theirs = stranger.scores_of(model.copula.to_json(), codes, np.random.default_rng(2))
+        assert all(np.allclose(ours[i], theirs[i], rtol=1e-9, atol=1e-12) for i in ours)
