@@ -27,6 +27,8 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 import understudy as us
+from bench import households as homes
+from bench import visits as stays
 from understudy._types import Clique
 from understudy.constraints.rule import Rule
 from understudy.queries.families import EncodedFamilies, ViewCounts
@@ -35,8 +37,6 @@ from understudy.schema import Category, Identifier, Integer, Schema
 from understudy.schema.family import Family, FamilySchema
 from understudy.source import read
 from understudy.source.families import families_of
-from understudy.testing import households as homes
-from understudy.testing import visits as stays
 from understudy.units import Unit
 
 DELTA = "1e-6"

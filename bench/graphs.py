@@ -58,7 +58,7 @@ def apart(real: np.ndarray, fake: np.ndarray) -> float:
 
 def between(links: np.ndarray, nodes: Nodes) -> np.ndarray:
     """Shares of edges between blocks."""
-    member = np.eye(len(nodes.sizes), dtype=np.int64)[nodes.block_of]
+    member = np.repeat(np.eye(len(nodes.sizes), dtype=np.int64), nodes.sizes, axis=0)
     table = np.triu(member.T @ links @ member).astype(float)
     table[np.diag_indices(len(table))] /= 2
     return table / table.sum()

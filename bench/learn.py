@@ -26,7 +26,8 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from bench.published.peers import Measures, environment
-from understudy.learn import NonPrivateLogisticRegression, PrivateLogisticRegression
+from bench.twins import NonPrivateLogisticRegression
+from understudy.learn import PrivateLogisticRegression
 
 NUMBERS = {
     "age": (17, 90), "education-num": (1, 16), "capital-gain": (0, 99_999),

@@ -130,11 +130,11 @@ class Scene:
 @lru_cache(maxsize=1)
 def _scene(panel: Panel, rows: int, number: int) -> Scene:
     """The same rows for every solver and ε."""
-    from understudy import learn
+    from bench import twins
 
     rng = np.random.default_rng([_seed(panel.name), rows, number])
     inside, outside = mia_rows.draw(panel, rows, rng), mia_rows.draw(panel, rows, rng)
-    kind = learn.NonPrivateLogisticRegression if panel.classes else learn.NonPrivateLasso
+    kind = twins.NonPrivateLogisticRegression if panel.classes else twins.NonPrivateLasso
     return Scene(inside, outside, kind(**_declared(panel)).fit(inside.x, inside.y))
 
 

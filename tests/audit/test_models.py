@@ -8,8 +8,17 @@ import pytest
 
 from tests.audit.learners import CLAIM, NoChances, design, known
 from tests.audit.tables import background
+from understudy.audit import inside
 from understudy.audit.judge import audit
-from understudy.audit.models import Examples, Layout, Own, Trained, corners, probabilities
+from understudy.audit.models import (
+    Examples,
+    Layout,
+    Logistic,
+    Own,
+    Trained,
+    corners,
+    probabilities,
+)
 from understudy.audit.releases import outliers
 from understudy.errors import InputError
 
@@ -88,6 +97,16 @@ def test_more_canaries_than_rows():
 def test_learners_that_cannot_be_attacked(where, said):
     with pytest.raises(InputError, match=said):
         Own(where).make()
+
+
+def test_without_a_budget_the_logistic_regression_is_not_private_and_can_be_looked_into():
+    rows = known()
+    box = tuple(rows.features.min(axis=0)), tuple(rows.features.max(axis=0))
+    learner = Logistic(2, box, None, 1e-5, len(rows), {"solver": "sgd"})
+    assert learner.describe()["private"] is False
+    model = learner(rows.features, rows.labels)
+    assert probabilities(model, rows.features).shape == (len(rows), 2)
+    assert inside.has_inside(model)
 
 
 def test_a_model_without_probabilities_is_named():

@@ -31,8 +31,8 @@ def test_a_crashed_release_is_shown_and_settled(case: Case):
     assert f"understudy ledger settle {case.ledger} {crashed.id}" in shown.out
     settled = run("ledger", "settle", case.ledger, crashed.id)
     assert settled.code == 0
-    assert "ε = 1" in settled.out
-    assert "ε = 3" in settled.out
+    assert "33 % of the budget" in settled.out
+    assert "100 %: ε = 3" in settled.out
     assert "already" in run("ledger", "settle", case.ledger, crashed.id).out
     assert run("ledger", "settle", case.ledger, "0123").code == 2
 

@@ -62,7 +62,7 @@ def test_release_with_a_ledger_publishes_its_digest(case: Case):
     shown = run("ledger", "show", case.ledger)
     assert shown.code == 0
     assert "finished" in shown.out
-    assert "  ε = 2, δ" in shown.out
+    assert "  67 %: ε = 2, δ" in shown.out
     assert "hash chain intact" in shown.out
     [view] = json.loads(run("ledger", "show", case.ledger, "--json").out)
     assert view["spent"]["epsilon"] == 1

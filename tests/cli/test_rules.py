@@ -1,4 +1,4 @@
-"""`understudy schema rules`: list, confirm, drop; what people wrote is kept."""
+"""Rules of a draft on the command line: kept or dropped by what they say; comments stay."""
 
 import pytest
 
@@ -27,42 +27,24 @@ def path(tmp_path):
     return path
 
 
-def test_listed(path):
-    told = run("schema", "rules", path)
-    assert told.code == 0
-    for part in (
-        "income = wages + other",
-        "00 → A",
-        "and 34 more",
-        "high from 5000",
-        "3 to confirm",
-    ):
-        assert part in told.out
-    assert Schema.load(path).rules == RULES
-
-
-def test_dropped_and_confirmed(path):
-    told = run(
-        "schema", "rules", path, "--drop", "1", "--drop", "income determines band", "--confirm"
-    )
-    assert told.code == 0
-    kept = Schema.load(path)
-    assert [rule.says for rule in kept.rules] == ["bedrooms <= rooms", "industry determines sector"]
-    assert not any(rule.read_from_rows for rule in kept.rules)
+def test_rules_are_listed_dropped_and_confirmed(path):
+    told = run("schema", "review", path, "--list")
+    assert all(part in told.out for part in ("income = wages + other", "bedrooms <= rooms"))
+    keys = [f"rules:{form}" for form in ("mappings", "comparisons")]
+    kept = [part for key in keys for part in ("--public", key)]
+    told = run("schema", "review", path, "--drop", "income = wages + other", *kept)
+    assert told.code == 0, told.err
+    left = Schema.load(path).rules
+    assert {rule.says for rule in left} == {rule.says for rule in RULES[1:]}
+    assert not any(rule.read_from_rows for rule in left)
     assert "# Of the building code." in path.read_text()
-    assert "DRAFT" not in path.read_text()
-    for says in ("bedrooms <= rooms", "industry determines sector"):
-        assert run("schema", "rules", path, "--drop", says).code == 0
-    assert Schema.load(path) == BARE
-    assert "no rules" in run("schema", "rules", path).out
 
 
-@pytest.mark.parametrize("drop", ["5", "0", "bedrooms < rooms"])
-def test_what_is_not_there(path, drop):
+def test_what_no_rule_says_is_refused(path):
     before = path.read_text()
-    told = run("schema", "rules", path, "--drop", drop)
+    told = run("schema", "review", path, "--drop", "bedrooms < rooms")
     assert told.code == 2
-    assert "nothing was dropped" in told.err
+    assert "no open decision" in told.err
     assert path.read_text() == before
 
 

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
+from bench.households import households
 from pyarrow import csv
 
 import understudy as us
 from tests.cli.cli_cases import SMALL, run, small_rows
 from tests.tools import servers
 from understudy.schema.family import FamilySchema
-from understudy.testing.households import households
 from understudy.units import Unit
 
 # schema
@@ -140,6 +140,12 @@ def test_who_is_protected(tmp_path: Path):
     assert answered.code == 0, answered.err
     assert "one patient_id (at most 2" in answered.out
     assert us.Schema.load(schema).unit == Unit("patient_id", 2)
+    assert run("schema", "confirm", schema, "--equal").code == 2
+    together = run(
+        "schema", "confirm", schema, "--unit", "patient_id", "--max-rows", "2", "--equal"
+    )
+    assert "together as one" in together.out
+    assert us.Schema.load(schema).unit == Unit.sharing("patient_id", 2)
 
 
 def test_two_files_are_drafted_reviewed_confirmed_and_checked(tmp_path: Path):
@@ -171,7 +177,7 @@ def test_two_files_are_drafted_reviewed_confirmed_and_checked(tmp_path: Path):
     with schema.open("a") as file:
         file.write(f'\n[[rule]]\nsays = "{says}"\nread_from_rows = true\n')
     assert says in [rule.says for rule in us.Schema.load(schema).rules]
-    assert run("schema", "rules", schema, "--drop", says).code == 0
+    assert run("schema", "review", schema, "--drop", says).code == 0
     assert says not in [rule.says for rule in us.Schema.load(schema).rules]
     assert run("schema", "confirm", schema, "--all").code == 0
     us.Schema.load(schema).require_confirmed()

@@ -43,8 +43,8 @@ y = np.where(X[:, 0] > 0, "yes", "no")
 from pyarrow.csv import write_csv
 import understudy as us
 from understudy import cli
-from understudy.testing.households import households as generated
-from understudy.testing.visits import visits as generated_visits
+from bench.households import households as generated
+from bench.visits import visits as generated_visits
 made, clinic = generated(2000, key=1), generated_visits(1000, key=1)
 households, persons, patients, visits = made.households, made.persons, clinic.patients, clinic.visits
 for name in ("households", "persons", "patients", "visits"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from bench.households import households
 
 import understudy as us
 from understudy.columns.unmodelled import UndeclaredShape
@@ -15,7 +16,6 @@ from understudy.draft.review import decision_named, decisions
 from understudy.errors import InputError, SchemaError, UnconfirmedError
 from understudy.schema import Category, Identifier, Integer, Schema
 from understudy.schema.family import FamilySchema
-from understudy.testing.households import households
 
 NUMBER = 1_500
 

@@ -4,13 +4,29 @@ from understudy.draft.names import Name, Range
 
 
 @pytest.mark.parametrize(
-    "name", ["id", "ID", "patient_nbr", "customerID", "Case No", "SSN", "hosp-id", "HHID", "userid"]
+    "name",
+    [
+        "id",
+        "ID",
+        "patient_nbr",
+        "customerID",
+        "Case No",
+        "SSN",
+        "hosp-id",
+        "HHID",
+        "userid",
+        "Patient",
+        "no",
+    ],
 )
 def test_names_that_identify(name):
     assert Name(name).identifies
 
 
-@pytest.mark.parametrize("name", ["paid", "grid", "valid", "education-num", "number", "rooms", ""])
+@pytest.mark.parametrize(
+    "name",
+    ["paid", "grid", "valid", "education-num", "number", "rooms", "", "people", "client age"],
+)
 def test_names_that_do_not(name):
     assert not Name(name).identifies
 

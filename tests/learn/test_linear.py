@@ -1,4 +1,4 @@
-"""What estimators and their twins share: public bounds, targets and labels."""
+"""What linear models share: public bounds, targets and labels."""
 
 import numpy as np
 import pytest

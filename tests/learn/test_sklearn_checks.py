@@ -6,12 +6,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.thorough import some
 
-from understudy.learn import (
-    NonPrivateLasso,
-    NonPrivateLogisticRegression,
-    PrivateLasso,
-    PrivateLogisticRegression,
-)
+from understudy.learn import PrivateLasso, PrivateLogisticRegression
 
 BOX = {"bounds": (-4.0, 4.0)}
 PRIVATE = {**BOX, "epsilon": 1e3, "neighbours": "replace", "steps": 25, "rate": 1.0}
@@ -24,8 +19,6 @@ TWO_FITS = "compares two fits, which draw noise of their own each"
 
 def expected(estimator):
     """Checks that privacy forbids to pass, with the reason."""
-    if isinstance(estimator, NonPrivateLasso | NonPrivateLogisticRegression):
-        return {}
     forbidden = {"check_supervised_y_2d": TWO_FITS, "check_fit_idempotent": TWO_FITS}
     if isinstance(estimator, PrivateLasso):
         forbidden |= {
@@ -51,12 +44,8 @@ def test_checks(estimator, check):
 
 @pytest.mark.slow
 @parametrize_with_checks(
-    [
-        PrivateLasso(target_bounds=(-4, 4), **(PRIVATE | {"steps": 60})),
-        NonPrivateLasso(target_bounds=(-4, 4), **BOX),
-        NonPrivateLogisticRegression(classes="in y", **BOX),
-    ],
+    [PrivateLasso(target_bounds=(-4, 4), **(PRIVATE | {"steps": 60}))],
     **CHOICES,
 )
-def test_checks_of_twins(estimator, check):
+def test_checks_of_a_lasso(estimator, check):
     check(estimator)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bench.twins import minimise
 
 from understudy.learn.plans import GRADIENT, PICK, START
 from understudy.learn.solvers import frank_wolfe, project, stochastic_descent
-from understudy.learn.twins import minimise
 from understudy.privacy.cost import Charge, Gaussian, Plan, SampledGaussian, Selection
 from understudy.privacy.exact import Examples
 from understudy.privacy.features import Box

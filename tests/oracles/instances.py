@@ -1,6 +1,7 @@
 """Small random problems, as hypothesis strategies."""
 
 import numpy as np
+from bench.oracle import Given
 from hypothesis import strategies as st
 
 from understudy.oracles import History, objective
@@ -48,6 +49,12 @@ def histories(draw, general):
             for _ in range(draw(st.integers(1, 2))):
                 history = history.add(clique, cell, weight, complement=draw(st.booleans()))
     return history
+
+
+def solve(oracle, history, noise, **given):
+    """The records of an oracle, for noise by its law or as it was drawn."""
+    known = Given.of(noise) if isinstance(noise, np.ndarray) else noise
+    return oracle.best(history, known, **given)[0]
 
 
 def universe(shape):

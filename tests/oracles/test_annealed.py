@@ -10,7 +10,7 @@ from tests.thorough import examples, slow
 from understudy.oracles import Annealed, History, Law, LazyNoise, objective
 from understudy.queries.classes import Condition
 
-from .instances import brute_force, histories, joined, random_history
+from .instances import brute_force, histories, joined, random_history, solve
 
 
 def legal(records, shape):
@@ -24,7 +24,7 @@ def test_records_are_legal_never_above_brute_force_and_never_below_the_warm_star
     rows = 4
     noise = rng.laplace(0, 0.3, (rows, sum(history.shape)))
     warm = rng.integers(0, history.shape, (rows, len(history.shape)))
-    found = Annealed().solve(history, noise, warm=warm, rng=rng)
+    found = solve(Annealed(), history, noise, warm=warm, rng=rng)
     assert found.shape == warm.shape
     assert legal(found, history.shape)
     values = objective(history, noise, found)
@@ -39,7 +39,7 @@ def test_best_of_eight_is_nearly_always_exact(general):
         shape = tuple(int(size) for size in rng.integers(2, 5, rng.integers(3, 6)))
         history = random_history(rng, shape, int(rng.integers(1, 25)), general)
         noise = rng.exponential(rng.choice([0.1, 0.5, 1.0]), (3, sum(shape)))
-        found = Annealed(starts=8).solve(history, noise, rng=rng)
+        found = solve(Annealed(starts=8), history, noise, rng=rng)
         best = objective(history, noise, brute_force(history, noise))
         exact += list(objective(history, noise, found) >= best - 1e-9)
     assert np.mean(exact) >= 0.97
@@ -53,8 +53,8 @@ def test_jumps_find_what_single_moves_cannot():
     noise[:, [0, 6, 12]] = 1.0
     warm = np.zeros((50, 3), int)
     rng = np.random.default_rng(0)
-    assert (Annealed(starts=1).solve(history, noise, warm=warm, rng=rng) == 5).all()
-    assert (Annealed(starts=1, blocks=0).solve(history, noise, warm=warm, rng=rng) == 0).all()
+    assert (solve(Annealed(starts=1), history, noise, warm=warm, rng=rng) == 5).all()
+    assert (solve(Annealed(starts=1, blocks=0), history, noise, warm=warm, rng=rng) == 0).all()
 
 
 @pytest.mark.parametrize("lazy", [False, True])
@@ -64,7 +64,7 @@ def test_the_key_decides(lazy):
     history = random_history(rng, shape, 40)
     noise = LazyNoise(Law.GUMBEL, 0.5, 64) if lazy else rng.gumbel(0, 0.5, (64, sum(shape)))
     first, again, other = (
-        Annealed().solve(history, noise, rng=np.random.default_rng(key)) for key in (1, 1, 2)
+        solve(Annealed(), history, noise, rng=np.random.default_rng(key)) for key in (1, 1, 2)
     )
     np.testing.assert_array_equal(first, again)
     assert not lazy or (first != other).any()
@@ -72,7 +72,8 @@ def test_the_key_decides(lazy):
 
 def test_large_batches_come_in_parts():
     history = History.empty((5000,)).add((0,), (4,), 100.0)
-    found = Annealed().solve(
+    found = solve(
+        Annealed(),
         History.empty((3, 5000)).add((1,), (4,), 100.0),
         np.zeros((900, 5003)),
         rng=np.random.default_rng(0),
@@ -80,7 +81,7 @@ def test_large_batches_come_in_parts():
     assert (found[:, 1] == 4).all()
     noise = np.zeros((2, 5000))
     noise[1, 4000] = 1000.0
-    assert Annealed().solve(history, noise, rng=np.random.default_rng(0))[:, 0].tolist() == [
+    assert solve(Annealed(), history, noise, rng=np.random.default_rng(0))[:, 0].tolist() == [
         4,
         4000,
     ]
@@ -88,7 +89,7 @@ def test_large_batches_come_in_parts():
 
 def test_an_empty_history_follows_the_noise():
     noise = np.random.default_rng(0).normal(size=(20, 7))
-    found = Annealed().solve(History.empty((3, 4)), noise, rng=np.random.default_rng(0))
+    found = solve(Annealed(), History.empty((3, 4)), noise, rng=np.random.default_rng(0))
     np.testing.assert_array_equal(found[:, 0], noise[:, :3].argmax(axis=1))
     np.testing.assert_array_equal(found[:, 1], noise[:, 3:].argmax(axis=1))
 
@@ -96,7 +97,7 @@ def test_an_empty_history_follows_the_noise():
 def test_a_literal_that_nothing_satisfies_is_left_alone():
     both = joined("all", [Condition(0, 0, 1, True), Condition(1, 0, 0)])
     history = History.empty((2, 2)).add_query(both, 5.0)
-    found = Annealed().solve(history, np.zeros((4, 4)), rng=np.random.default_rng(0))
+    found = solve(Annealed(), history, np.zeros((4, 4)), rng=np.random.default_rng(0))
     assert legal(found, (2, 2))
 
 
@@ -108,7 +109,7 @@ def test_perturbed_leaders_have_little_regret_where_leaders_have_half_of_all_rou
         history, total, gains = History.empty((2,)), 0.0, np.zeros(2)
         for t in range(rounds):
             noise = LazyNoise(Law.EXPONENTIAL, scale, 200)
-            played = Annealed(starts=1, blocks=0).solve(history, noise, rng=rng)
+            played = solve(Annealed(starts=1, blocks=0), history, noise, rng=rng)
             weight = 0.5 if t == 0 else 1.0
             cell = t % 2
             total += weight * (played[:, 0] == cell).mean()

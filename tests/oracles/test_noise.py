@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
+from bench.oracle import full
 from scipy import stats
 
 from tests.thorough import some
 from understudy.oracles import History, Law, LazyNoise
 from understudy.oracles.atoms import Atoms
-from understudy.oracles.noise import draws
 
 from .instances import brute_force
 
@@ -33,21 +33,21 @@ def test_lazy_noise_chooses_records_by_the_same_law(law):
     )
     noise = LazyNoise(law, (0.6, 0.4), ROWS)
     rng = np.random.default_rng(5)
-    full = brute_force(history, noise.draw(history.shape, rng))
+    whole = brute_force(history, full(noise, history.shape, rng))
     atoms = Atoms.of_history(history)
-    drawn = draws(noise, atoms, rng)
+    drawn = noise.fold(atoms, rng)
     lazy = drawn.unfold(brute_force(atoms.terms, drawn.values))
     assert atoms.terms.shape == (2, 4)
-    tables = [np.bincount(rows @ [6, 1], minlength=12) for rows in (full, lazy)]
+    tables = [np.bincount(rows @ [6, 1], minlength=12) for rows in (whole, lazy)]
     assert stats.chi2_contingency(np.array(tables)).pvalue > 1e-4
-    wrong = brute_force(history, LazyNoise(law, (0.3, 0.8), ROWS).draw(history.shape, rng))
+    wrong = brute_force(history, full(LazyNoise(law, (0.3, 0.8), ROWS), history.shape, rng))
     table = np.array([tables[0], np.bincount(wrong @ [6, 1], minlength=12)])
     assert stats.chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue < 1e-4
 
 
 def test_no_noise_is_zero_and_chooses_uniformly_in_an_atom():
     atoms = Atoms.of_history(History.empty((5,)).add((0,), (3,), -1.0))
-    drawn = draws(LazyNoise(Law.GUMBEL, 0.0, ROWS), atoms, np.random.default_rng(0))
+    drawn = LazyNoise(Law.GUMBEL, 0.0, ROWS).fold(atoms, np.random.default_rng(0))
     assert not drawn.values.any()
     chosen = drawn.unfold(np.full((ROWS, 1), 1))[:, 0]
     assert stats.chisquare(np.bincount(chosen)[[0, 1, 2, 4]]).pvalue > 1e-4

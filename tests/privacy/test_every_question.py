@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import pkgutil
 import traceback
 from fractions import Fraction
 
@@ -122,13 +124,18 @@ def gate_of(name, noise, log=None, event=None, rows=None, record=None):
 
 
 def test_none_is_missing():
-    asks = {n for n in (*questions.__all__, *descent.__all__) if _asks(n)}
-    assert asks == set(REQUESTS)
+    assert {name for name, found in _defined() if callable(getattr(found, "need", None))} == set(
+        REQUESTS
+    )
 
 
-def _asks(name):
-    found = getattr(questions, name, None) or getattr(descent, name)
-    return isinstance(found, type) and callable(getattr(found, "need", None))
+def _defined():
+    """The public dataclasses of every module of questions."""
+    for each in pkgutil.iter_modules(questions.__path__, f"{questions.__name__}."):
+        for name, found in vars(importlib.import_module(each.name)).items():
+            own = getattr(found, "__module__", None) == each.name
+            if own and dataclasses.is_dataclass(found) and not name.startswith("_"):
+                yield name, found
 
 
 @every_question

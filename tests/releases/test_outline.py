@@ -11,7 +11,14 @@ import pytest
 import understudy as us
 from understudy.privacy.cost import Charge, Discovery, Gaussian, Laplace, Zcdp
 from understudy.releases.certificate import VARIATION, WORST
-from understudy.releases.outline import ASSUMED_ROWS, buys, noise_in_rows, outline, time_in_words
+from understudy.releases.outline import (
+    ASSUMED_ROWS,
+    Room,
+    buys,
+    noise_in_rows,
+    outline,
+    time_in_words,
+)
 from understudy.schema import Category, Identifier, Schema, UndeclaredCategory
 from understudy.units import Unit
 
@@ -62,6 +69,28 @@ def test_what_a_charge_buys():
     assert buys(Charge(WORST, Laplace(1.0, 64))) == "the bound on the worst error"
     assert "9 or more" in buys(Charge("values of a", Discovery(1.0, 9, 1, 1)))
     assert buys(Charge("x", Gaussian(3.0))) == "counts with noise, for the model"
+
+
+@pytest.mark.parametrize(("composition", "ratio"), [("zcdp", 4.0), ("basic", 2.0)])
+def test_releases_alike_take_the_same_share_of_a_budget(tmp_path, schema, composition, ratio):
+    """Of what adds up: by zCDP twice the ε takes about four times as much."""
+    with us.Ledger(tmp_path / "ledger.db") as ledger:
+        ledger.open_dataset("t", us.Budget.of(3, "1e-8"), us.Relation.ADD_REMOVE, composition, None)
+
+        def room(epsilon):
+            made = us.prepare(schema, epsilon=epsilon, method="independent")
+            return made, Room.of(ledger.books("t"), made.budget, made.plan, None)
+
+        plan, first = room(0.5)
+        assert (first.before, first.left) == (1, pytest.approx(1 - first.takes))
+        assert room(1)[1].takes == pytest.approx(ratio * first.takes, rel=0.1)
+        assert room(4)[1].takes > 1
+        assert room(4)[1].fit == 0
+        assert first.fit == int(1 / first.takes)
+        ledger.reserve("t", plan.budget, plan.plan, relation=us.Relation.ADD_REMOVE)
+        _, second = room(0.5)
+        assert second.takes == pytest.approx(first.takes)
+        assert (second.before, second.fit) == (pytest.approx(first.left), first.fit - 1)
 
 
 def test_time_is_said_for_a_known_size_or_for_two(schema):

@@ -126,7 +126,10 @@ def promise(draft: Draft) -> None:
     stated = draft.manifest["promise"]
     schema = Schema.loads(draft.files["schema.toml"].decode())
     stated["words"] = promise_words(
-        Budget.from_json(stated), Relation(stated["relation"]), stated["rows_public"], schema.unit
+        Budget.from_json(stated).recorded,
+        Relation(stated["relation"]),
+        stated["rows_public"],
+        schema.unit,
     )
 
 

@@ -36,9 +36,8 @@ def test_a_table_has_an_account_once_its_budget_is_declared(custodian):
     with custodian.site.workspace.ledger() as ledger:
         assert site.account_of(ledger, "new") is None
         account = site.account_of(ledger, "people")
-    assert account.spent == 0
-    assert account.left == account.total
-    assert account.share == 0.0
+    assert account is not None
+    assert account.remains == 1.0
 
 
 def test_the_address_of_a_style_sheet_changes_with_it(custodian):

@@ -36,19 +36,6 @@ def tpr(fpr: ArrayLike, epsilon: float, delta: float) -> NDArray[np.float64]:
     return np.minimum(1.0, np.minimum(rising, flat))
 
 
-def posterior(prior: float, epsilon: float) -> tuple[float, float]:
-    """Between which values pure ε keeps P(member | output): tighter than prior·e^±ε.
-
-    π/(π + (1 − π)e^ε) ≤ P(member | output) ≤ π·e^ε/(1 + π(e^ε − 1)).
-    """
-    _check(epsilon, 0.0)
-    if not 0 < prior < 1:
-        raise InputError(f"prior = {prior} must be above 0 and below 1")
-    odds = prior / (1 - prior)
-    low, high = odds * math.exp(-epsilon), odds * math.exp(min(epsilon, 700.0))
-    return low / (1 + low), high / (1 + high)
-
-
 def _check(epsilon: float, delta: float) -> None:
     if not epsilon >= 0:
         raise InputError(f"epsilon = {epsilon} must be at least 0")

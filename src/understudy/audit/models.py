@@ -7,7 +7,6 @@ which a model can only learn by heart) or rows that the custodian names.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -27,6 +26,8 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 _MOST_VALUES = 50
+_LOOSE = 100.0
+"""The weight of the rows against that of the penalty, without privacy: little holds it back."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,7 +154,7 @@ class Learner(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Logistic:
-    """understudy's own logistic regression, private if `epsilon` is given."""
+    """understudy's private logistic regression; without an `epsilon` that of scikit-learn."""
 
     classes: int
     bounds: tuple[tuple[float, ...], tuple[float, ...]]
@@ -178,23 +179,23 @@ class Logistic:
 
     def __call__(self, features: Floats, labels: Labels) -> Any:
         """Train once; privacy noise takes no seed."""
-        from understudy import learn
+        if self.epsilon is None:
+            from sklearn.linear_model import LogisticRegression
+            from sklearn.pipeline import make_pipeline
+            from sklearn.preprocessing import MinMaxScaler
 
-        common: dict[str, Any] = {
+            model = make_pipeline(MinMaxScaler(), LogisticRegression(C=_LOOSE, max_iter=1_000))
+            return model.fit(features, labels)
+        from understudy.learn import PrivateLogisticRegression
+
+        given: dict[str, Any] = {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "rows_public": self.rows_public,
             "bounds": tuple(np.array(end) for end in self.bounds),
             "classes": list(range(self.classes)),
-            **self.choices,
         }
-        if self.epsilon is None:
-            accepted = inspect.signature(learn.NonPrivateLogisticRegression).parameters
-            model = learn.NonPrivateLogisticRegression(
-                **{name: value for name, value in common.items() if name in accepted}
-            )
-        else:
-            common |= {"epsilon": self.epsilon, "delta": self.delta}
-            common["rows_public"] = self.rows_public
-            model = learn.PrivateLogisticRegression(**common)
-        return model.fit(features, labels)
+        return PrivateLogisticRegression(**given, **self.choices).fit(features, labels)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ HELP = """Make a synthetic version of a sensitive table: private, certified and 
 \b
 [bold]From a table to a release[/bold]
   understudy schema draft patients.csv
-  understudy schema review patients.schema.toml
+  understudy schema review patients.schema.toml patients.csv
   understudy plan --schema patients.schema.toml --epsilon 1
   understudy release patients.csv --schema patients.schema.toml --epsilon 1 \\
                     --out patients.release

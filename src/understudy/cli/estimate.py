@@ -76,8 +76,8 @@ def estimate(
     told = [found] if isinstance(found, Estimate) else found if isinstance(found, Estimates) else []
     if any(_guessed(each.parts) for each in told):
         shell.note(
-            "Most of an interval here is what the model may have missed, because its columns were not "
-            "measured together; a release with --purpose measures them."
+            "Most of an interval here allows for what the noisy tables do not tell; a release with "
+            "--purpose measures its columns together and more accurately."
         )
 
 
@@ -93,17 +93,18 @@ def _one(found: Estimate) -> None:
         return words.facts([("asked", found.name), *facts])
     parts = found.parts
     made = {
-        "noise": parts.noise, "number of rows": parts.rows, "sampling": parts.sampling,
-        "model (bound)": parts.model, "inside bins": parts.inside,
+        "noise (sd)": parts.noise, "number of rows (sd)": parts.rows,
+        "sampling (sd)": parts.sampling, "model (bound)": parts.model,
+        "inside bins (bound)": parts.inside,
     }  # fmt: skip
-    times = 100 if found.unit else 1
+    times, of = (100, " percentage points") if found.unit else (1, "")
     words.facts(
         [
             ("asked", found.name),
             ("estimate", Text(value, style="bold")),
             ("interval", f"{low} to {high}, estimated, {100 * found.level:g} %"),
             ("target", found.target),
-            ("parts", ", ".join(f"{name} {times * p:.2g}" for name, p in made.items() if p > 0)),
+            ("parts", ", ".join(f"{n} {times * p:.2g}" for n, p in made.items() if p > 0) + of),
         ]
     )
     if found.warning is not None:

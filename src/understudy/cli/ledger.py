@@ -17,7 +17,7 @@ from understudy.cli.options import argument, option
 from understudy.errors import ChainBroken, InputError
 
 if TYPE_CHECKING:
-    from understudy.privacy.ledger import Books, Dataset, Ledger
+    from understudy.privacy.ledger import Account, Books, Dataset, Ledger
     from understudy.privacy.stores import Place
 
 app = typer.Typer(
@@ -69,7 +69,7 @@ def open_(
 
     \b
     [bold]Example[/bold]
-      understudy ledger open clinic.ledger --dataset patients --epsilon 3
+      understudy ledger open clinic.ledger --dataset patients --epsilon 3 --unit patient_id
       understudy release patients.csv … --ledger clinic.ledger --dataset patients
     """
     from understudy.privacy.budget import Budget
@@ -188,21 +188,28 @@ def settle(
     [bold]Example[/bold]
       understudy ledger settle clinic.ledger 3f0c2a9d51b7e846
     """
+    from understudy.releases.outline import gone
+
     with _existing(name) as ledger:
         name = ledger.dataset_of(reservation)
         release = ledger.books(name).made(reservation)
         if release.outcome is not None:
             shell.say(f"release {reservation} was {release.outcome} already; nothing changes")
             return
-        before = ledger.spent(name)
+        facts, before = ledger.dataset(name), ledger.spent(name)
         ledger.settle(reservation, dataset=name)
         after = ledger.spent(name)
-    freed = before.epsilon - after.epsilon
+    freed = gone(before, facts) - gone(after, facts)
     shell.say(("settled ", "bold"), f"release {reservation} of dataset {name!r}")
     words.facts(
         [
-            ("freed", f"ε = {wording.number(freed)}" if freed else "nothing: it had drawn already"),
-            ("left", _amount(after.remaining_epsilon, after.remaining_delta)),
+            (
+                "freed",
+                f"{wording.percent(freed)} of the budget"
+                if freed
+                else "nothing: it had drawn already",
+            ),
+            ("left", _left(after, facts)),
         ]
     )
 
@@ -299,6 +306,16 @@ def _amount(epsilon: Any, delta: Any) -> str:
     return f"ε = {wording.number(epsilon)}, δ = {wording.small(float(delta))}"
 
 
+def _left(account: Account, dataset: Dataset) -> str:
+    """What is left of a budget: a share of what adds up, and ε and δ where these do."""
+    from understudy.releases.outline import gone
+
+    share = wording.percent(1 - gone(account, dataset))
+    if dataset.composition == "zcdp":
+        return share
+    return f"{share}: {_amount(account.remaining_epsilon, account.remaining_delta)}"
+
+
 _COMPOSITION = {
     "basic": "ε and δ of releases add up",
     "zcdp": "releases add up to less than the sum of their ε, all at the one δ of the budget",
@@ -320,15 +337,14 @@ def _show(file: Place, view: _View) -> None:
     if books is None:
         shell.say(("✗ ", "bold red"), view.broken or "")
         return
+    from understudy.releases.outline import gone
+
     dataset, account = books.facts, books.spent()
-    share = float(account.remaining_epsilon / dataset.budget.epsilon)
-    left = f"ε = {wording.number(account.remaining_epsilon)}"
-    if dataset.composition == "basic":
-        left = _amount(account.remaining_epsilon, account.remaining_delta)
+    share = 1 - gone(account, dataset)
     lines: list[tuple[str, str | Text]] = [
         *_facts(dataset),
         ("spent", _amount(account.epsilon, account.delta)),
-        ("left", words.bar(share) + Text(f"  {left}")),
+        ("left", words.bar(share) + Text(f"  {_left(account, dataset)}")),
     ]
     if view.more is not None:
         last = view.releases[-1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from rich.text import Text
@@ -14,10 +13,13 @@ from understudy.cli.options import ACCOUNT, flag, option
 if TYPE_CHECKING:
     from understudy.game.forecast import Errors
     from understudy.game.methods import Forecast, Theorem
+    from understudy.privacy.ledger import Dataset
     from understudy.queries import Workload
     from understudy.releases import Options, Prepared
+    from understudy.releases.outline import Room
     from understudy.releases.verdict import Verdict
     from understudy.schema import Schema
+    from understudy.units import Unit
 
 _WORST_MARGINALS = 3
 _ENGINES = {
@@ -76,7 +78,7 @@ def plan(
     prepared = prepare(loaded, wanted.resolved())
     account = _account(prepared)
     if as_json:
-        room = {} if account is None else {"releases_that_fit": account.fit}
+        room = {} if account is None else {"releases_that_fit": account[0].fit}
         words.as_json({**outline.outline(prepared, rows), **room})
         return
     if target.target_error is not None:
@@ -101,45 +103,38 @@ def plan(
         shell.note("--full shows every charge and its noise.")
 
 
-@dataclass(frozen=True)
-class _Account:
-    """What the named account has left, and would have; how many such releases fit."""
+def _account(prepared: Prepared) -> tuple[Room, Dataset] | None:
+    """What the release would take of the named account, and what the account is."""
+    from understudy.releases.outline import Room
 
-    left: float
-    afterwards: float
-    total: float
-    fit: int
-    why: str
-    """Why so many fit, where ε do not just add up."""
-
-
-def _account(prepared: Prepared) -> _Account | None:
     dataset, unit = prepared.options.dataset, prepared.schema.unit
     with prepared.options.account() as ledger:
         if ledger is None or dataset is None:
             return None
         ledger.dataset(dataset).require_unit(unit)
         books = ledger.books(dataset)
-    return _Account(
-        float(books.spent().remaining_epsilon),
-        float(books.after(prepared.budget, prepared.plan, unit).remaining_epsilon),
-        float(books.facts.budget.epsilon),
-        books.more_like(prepared.budget, prepared.plan, unit),
-        words.SQUARES if books.facts.composition == "zcdp" else "",
-    )
+    return Room.of(books, prepared.budget, prepared.plan, unit), books.facts
 
 
-def _left(account: _Account | None) -> str:
+def _left(account: tuple[Room, Dataset] | None, unit: Unit | None) -> str:
     """What is left of a budget, in words."""
     if account is None:
-        return "not tracked; use --ledger and --dataset to add up releases"
-    if not account.fit:
-        left, total = wording.number(account.left), wording.number(account.total)
-        return f"does not fit: ε = {left} is left of a lifetime budget of {total}"
+        own = "" if unit is None else f", with --unit {unit.column}"
+        return (
+            f"not tracked; to add up releases open a ledger (understudy ledger open{own}) and name it "
+            f"with --ledger and --dataset"
+        )
+    room, dataset = account
+    takes = (
+        f"takes {wording.percent(room.takes)} of the lifetime budget of ε = "
+        f"{wording.number(dataset.budget.epsilon)}"
+    )
+    if not room.fit:
+        return f"does not fit: it {takes}, and {wording.percent(room.before)} is left"
     return (
-        f"ε = {wording.number(account.afterwards)} would be left of a lifetime budget of "
-        f"{wording.number(account.total)}; {account.fit:,} such "
-        f"{'release fits' if account.fit == 1 else 'releases fit'}{account.why}"
+        f"{takes} and leaves {wording.percent(room.left)}; {room.fit:,} such "
+        f"{'release fits' if room.fit == 1 else 'releases fit'} in what is left now"
+        f"{words.SQUARES if dataset.composition == 'zcdp' else ''}"
     )
 
 
@@ -154,7 +149,9 @@ def needed_epsilon(wanted: Options, prepared: Prepared) -> str:
     return f"An expected error of {wording.points(target)} ({of}) needs --epsilon {epsilon}"
 
 
-def _show(prepared: Prepared, forecast: Forecast, size: int, account: _Account | None) -> None:
+def _show(
+    prepared: Prepared, forecast: Forecast, size: int, account: tuple[Room, Dataset] | None
+) -> None:
     """The promise, and the figures that decide."""
     from understudy.releases.outline import time_in_words
     from understudy.report.words import meaning, protected
@@ -187,7 +184,7 @@ def _show(prepared: Prepared, forecast: Forecast, size: int, account: _Account |
             *_purpose_words(prepared, size),
             ("time", time_in_words(prepared)),
             ("memory", f"about {wording.byte_size(forecast.memory_bytes)}"),
-            ("budget", _left(account)),
+            ("budget", _left(account, unit)),
         ]
     )
 

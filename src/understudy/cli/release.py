@@ -310,6 +310,8 @@ def _aftermath(error: BaseException, wanted: Options, out: Path) -> str:
 
 
 def _cost(wanted: Options) -> str:
+    from understudy.releases.outline import gone
+
     identity, dataset = wanted.reservation or "", wanted.dataset or ""
     try:
         with wanted.account() as ledger:
@@ -318,8 +320,9 @@ def _cost(wanted: Options) -> str:
                 return "Nothing was charged."
             ledger.settle(identity, "aborted", dataset=dataset)  # where it is settled, nothing
             drawn = len(ledger.books(dataset).releases[identity].charges)
-            left = ledger.spent(dataset)
-            returned = ledger.dataset(dataset).composition == "zcdp"
+            facts = ledger.dataset(dataset)
+            left = 1 - gone(ledger.spent(dataset), facts)
+            returned = facts.composition == "zcdp"
     except UnderstudyError as failure:
         return (
             f"Release {identity} of dataset {dataset!r} may still hold its budget ({failure}); look "
@@ -331,7 +334,7 @@ def _cost(wanted: Options) -> str:
         f"{drawn} {'draw was' if drawn == 1 else 'draws were'} made before that and stay charged to "
         f"dataset {dataset!r}; what was reserved and not drawn is "
         f"{'returned' if returned else 'not returned (it adds up ε and δ)'}. "
-        f"ε = {wording.number(left.remaining_epsilon)} is left."
+        f"{wording.percent(left)} of its budget of ε = {wording.number(facts.budget.epsilon)} is left."
     )
 
 
@@ -369,14 +372,16 @@ def _account(release: Release, wanted: Options) -> list[tuple[str, str]]:
     if wanted.ledger is None or wanted.dataset is None:
         said = "not tracked: every further release of this table adds its ε to this one"
         return [("budget", f"{said}; --ledger FILE --dataset NAME adds them up")]
+    from understudy.releases.outline import gone
+
     with wanted.account() as ledger:
         assert ledger is not None
         books, place = ledger.books(wanted.dataset), ledger.path
     own = books.made(release.facts["reservation"])
     more = books.more_like(own.budget, own.plan, own.unit)
-    left, total = books.spent().remaining_epsilon, books.facts.budget.epsilon
+    left = wording.percent(1 - gone(books.spent(), books.facts))
     room = (
-        f"ε = {wording.number(left)} is left of a lifetime budget of {wording.number(total)} for "
+        f"{left} is left of a lifetime budget of ε = {wording.number(books.facts.budget.epsilon)} for "
         f"dataset {wanted.dataset!r} in {place}; {more:,} more like this fit"
     )
     if books.facts.composition == "zcdp":

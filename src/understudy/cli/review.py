@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from understudy.cli import options, shell, words
 from understudy.cli.commands import command
 from understudy.cli.options import argument, flag, option
-from understudy.columns.base import near
+from understudy.columns.base import near, some
 from understudy.errors import InputError, SchemaError, UnderstudyError
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def review(
 
     Who is protected, columns that name people, lists and bounds, then types and empty cells: each
     question says what a release would publish. Every answer is written to the file at once, so Ctrl-C
-    loses none. KEY is the name of a decision, as --list prints it, or of a column.
+    loses none. KEY is the name of a decision, as --list prints it, of a column, or what a rule says.
 
     \b
     [bold]Example[/bold]
@@ -153,7 +154,7 @@ def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
                 text = answer[len(key) + 1 :]
             decision = decision_named(schema, key)
             before, schema = schema, answered(schema, decision, choice, text)
-            shell.say((f"{choice}: ", "bold"), words.some(decision.columns))
+            shell.say((f"{choice}: ", "bold"), some(decision.columns, 4))
             _lost(before, schema, decision)
     schema.save(path)
 
@@ -175,6 +176,8 @@ def _list(path: Path, found: Sequence[Decision]) -> None:
         said.add(decision.advice)
         for line in _commands(path, decision):
             shell.say(f"    {line}")
+        for rule in decision.columns[1:2] if decision.topic == "rules" else ():
+            shell.say(f"    or for one of them: --drop {shlex.quote(rule)}")
         if "replace" in decision.choices and decision.topic != "unit":
             name = decision.key if decision.shared else decision.columns[0]
             shell.say(f"    or by your own facts: --set '{name}=…'")
@@ -246,8 +249,9 @@ def _asked(schema: Schema, decision: Decision, keep: Callable[[Schema], None]) -
     said = {**_WORDS, "public": decision.yes}
     several = len(decision.columns) > 1
     if decision.topic == "rules":
-        said["drop"] = "Say which to drop" if several else "Drop the rule"
-        said["public"] = "Say which are public knowledge" if several else decision.yes
+        said["drop"] = "Drop all of them" if several else "Drop the rule"
+        if several:
+            said["public"] = "Say which are public knowledge; the others are dropped"
     elif decision.topic == "unit":
         said["replace"] = "Say who is protected"
     elif several:
@@ -268,7 +272,7 @@ def _asked(schema: Schema, decision: Decision, keep: Callable[[Schema], None]) -
         elif answer.lower() in letters:
             choice = letters[answer.lower()]
             try:
-                return _settled(schema, _some_of(decision, choice), choice, keep)
+                return _settled(schema, decision, choice, keep)
             except UnderstudyError as error:
                 shell.complain(str(error))
         else:
@@ -278,12 +282,12 @@ def _asked(schema: Schema, decision: Decision, keep: Callable[[Schema], None]) -
 
 def _some_of(decision: Decision, choice: Choice) -> Decision:
     """The columns or rules of a group that are meant, by their numbers or names."""
-    whole = {"replace"} if decision.shared else set[str]()
-    whole |= set() if decision.topic == "rules" else {"public"}
+    whole = {"drop"} if decision.topic == "rules" else {"public"}
+    whole |= {"replace"} if decision.shared else set()
     if choice in whole or len(decision.columns) == 1:
         return decision
     for at, name in enumerate(decision.columns, 1):
-        shell.say(f"    {at}  {name}")
+        shell.paragraph(f"{at}  {name}", indent=4)
     what = "numbers" if decision.topic == "rules" else "numbers or names"
     text = _typed(f"  which: {what}, or all: ") or ""
     if text.lower() in ("a", "all"):
@@ -313,9 +317,14 @@ def _settled(
     """Whether there was an answer; each is kept at once."""
     from understudy.draft.answers import Choice, answered
 
+    whole, decision = decision, _some_of(decision, choice)
     if choice is not Choice.REPLACE:
         if decision.columns:
-            keep(answered(schema, decision, choice))
+            changed = answered(schema, decision, choice)
+            others = [each for each in whole.columns if each not in decision.columns]
+            if whole.topic == "rules" and others:
+                changed = answered(changed, whole.of(*others), Choice.DROP)
+            keep(changed)
         return bool(decision.columns)
     wanted = _WANTED[decision.topic].format(decision.columns[0])
     shell.paragraph((f"Give {wanted}. Enter leaves it as it is.", "dim"), indent=2)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from understudy.cli import options, rules, shell, words
+from understudy.cli import options, shell, words
 from understudy.cli import review as reviewing
 from understudy.cli.options import argument, flag, option, read_as
+from understudy.columns.base import some
 from understudy.errors import InputError
 from understudy.units import OPEN
 
@@ -132,6 +133,14 @@ def confirm(
         int | None,
         option("--max-rows K", "With --unit COLUMN: how many rows of one of its values count."),
     ] = None,
+    equal: Annotated[
+        bool,
+        flag(
+            "--equal",
+            "With --max-rows: they count together as one, with the noise of one row. Every list and "
+            "every bound must then be declared.",
+        ),
+    ] = False,
 ) -> None:
     """State that the facts of a draft are public, and who is protected.
 
@@ -153,14 +162,15 @@ def confirm(
     open_facts = loaded.marked
     if everything and column:
         raise InputError("give --all or --column, not both")
-    if not everything and not column and unit is None and max_rows is None:
-        waiting = words.some([f"{n} ({', '.join(f)})" for n, f in open_facts.items()]) or "nothing"
+    if not everything and not column and unit is None and max_rows is None and not equal:
+        waiting = some([f"{n} ({', '.join(f)})" for n, f in open_facts.items()], 4) or "nothing"
         raise InputError(
             f"say which facts are public: --column NAME for single columns, or --all; "
             f"--unit says who is protected. "
             f"Waiting in {schema}: {waiting}"
         )
-    wanted = clear(loaded, None if everything else column or (), unit=unit, max_rows=max_rows)
+    chosen = None if everything else column or ()
+    wanted = clear(loaded, chosen, unit=unit, max_rows=max_rows, equal=equal)
     wanted.save(schema)
     done = {n: f for n, f in open_facts.items() if everything or n in (column or ())}
     if unit is not None:
@@ -276,9 +286,6 @@ def _compare(schema: Schema, path: Path, files: Sequence[str], table: str | None
     count = len(findings)
     shell.say(f"\n{count} {'thing does' if count == 1 else 'things do'} not fit {path}.")
     raise typer.Exit(shell.FAILED)
-
-
-app.command("rules")(rules.rules)
 
 
 # Files

@@ -41,7 +41,7 @@ class Users:
         Literal["custodian", "analyst"],
         option(
             "--role R",
-            "Of --add-user: custodian sees everything, analyst sees releases only.",
+            "Of --add-user: custodian sees everything, analyst sees published releases only.",
             _PEOPLE,
         ),
     ] = "analyst"

@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from understudy.schema import Column
 
 
-SQUARES = (
-    ": what adds up is about the square of ε, so two releases of ε = 1 cost about 1.4 together"
-)
-"""Why more releases fit than their ε would say."""
+SQUARES = " (by zCDP a release of twice the ε takes about four times as much)"
+"""What a share of a budget is of, where ε does not just add up."""
 
 
 def as_json(value: Any) -> None:
@@ -83,12 +81,6 @@ def next_commands(*lines: str) -> None:
 def entries(count: int) -> str:
     """Of a ledger whose hash chain was checked."""
     return f"{count:,} {'entry' if count == 1 else 'entries'}, hash chain intact"
-
-
-def some(names: Sequence[str]) -> str:
-    """Names, the first of many."""
-    shown = ", ".join(names[:4])
-    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
 
 
 def bar(share: float, width: int = 30) -> Text:

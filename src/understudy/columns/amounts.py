@@ -24,8 +24,6 @@ from understudy.columns.reading import flat
 from understudy.columns.temporal import Date, Datetime
 from understudy.errors import SchemaError
 
-__all__ = ["DAY", "NUMBER", "Amounts", "Linear", "amounts", "points_of"]
-
 NUMBER, DAY = "number", "day"
 
 Points = NDArray[Any]

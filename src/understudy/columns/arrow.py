@@ -14,21 +14,6 @@ import pyarrow as pa
 import pyarrow.compute
 from numpy.typing import NDArray
 
-__all__ = [
-    "array_of",
-    "arrow_type",
-    "converted",
-    "is_number",
-    "numpy_of",
-    "pc",
-    "same_stored",
-    "texts_of",
-    "type_name",
-    "valid_of",
-    "value_type",
-    "writes_text",
-]
-
 pc: Any = pyarrow.compute
 """Arrow's compute functions; they are made at run time, so a type checker cannot know them."""
 

@@ -33,16 +33,6 @@ from understudy.columns.base import MOST_CELLS, Masks, Modelled, identical, is_w
 from understudy.columns.reading import distinct_texts, is_text
 from understudy.columns.shape import FACTS, Shape
 
-__all__ = [
-    "MOST_SINGLES",
-    "Binned",
-    "Cells",
-    "decimals_from_units",
-    "doubles",
-    "keys",
-    "largest",
-]
-
 MOST_SINGLES = 1_000
 """The most values for which a column without bins gets one cell each."""
 _LONGEST: dict[str, int] = dict(zip(FACTS, (2**16, 2**16, 64, 64, 2**12), strict=True))

@@ -37,8 +37,6 @@ from understudy.columns.reading import (
     ticks,
 )
 
-__all__ = ["Boolean", "Category", "Value", "checked_prefixes", "is_parent"]
-
 Value = str | int | float | bool | date
 """What a category can list."""
 

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from understudy.columns.ladder import Measured, Rounds, Scale, rounds
 from understudy.columns.shape import Shape, multiples, row_of
 
-__all__ = ["fitted", "learned", "usual_cells"]
-
 Floats = NDArray[np.float64]
 
 EVEN, BOUNDED, OPEN = (2.5, 2.0), (4.0, 3.0), (6.0, 4.0)

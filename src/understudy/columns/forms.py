@@ -38,18 +38,6 @@ from understudy.columns.roundness import Roundness
 from understudy.columns.temporal import RESOLUTIONS, Datetime
 from understudy.errors import SchemaError
 
-__all__ = [
-    "ANY_DECIMAL",
-    "BLANKS",
-    "Divided",
-    "Form",
-    "Pieces",
-    "Spelled",
-    "Words",
-    "form",
-    "unit_steps",
-]
-
 ANY_DECIMAL = pa.decimal256(76, 38)
 """Stands for decimals of no declared precision."""
 

@@ -27,17 +27,6 @@ from numpy.typing import NDArray
 
 from understudy.columns.reading import DAY, tick_of
 
-__all__ = [
-    "ROUNDNESS",
-    "SHARES",
-    "Measured",
-    "Rounds",
-    "Scale",
-    "finer",
-    "first",
-    "rounds",
-]
-
 SHARES = (0.30, 0.22, 0.16, 0.12, 0.10)
 """Of a column's ρ, what each level gets: the number of levels is the length."""
 ROUNDNESS = 0.10

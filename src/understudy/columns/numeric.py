@@ -18,8 +18,6 @@ from understudy.columns.base import is_whole
 from understudy.columns.binned import Binned, Cells, decimals_from_units, largest
 from understudy.columns.reading import Read, floats, integers, is_text, round_to_integers
 
-__all__ = ["Integer", "Number", "exact_number"]
-
 _NUMBERS = (pa.types.is_floating, pa.types.is_decimal128, writes_text)
 _FAR = re.compile(r"[eE][+-]?0*[\d_]{4}")
 

@@ -28,29 +28,6 @@ from understudy.columns.arrow import (
     writes_text,
 )
 
-__all__ = [
-    "DAY",
-    "FALSE_WORDS",
-    "NULL_AMONG_NUMBERS",
-    "NULL_TEXTS",
-    "PLAIN_NUMBER",
-    "TRUE_WORDS",
-    "UNITS",
-    "Read",
-    "booleans",
-    "distinct_texts",
-    "flat",
-    "floats",
-    "integers",
-    "is_text",
-    "null_texts",
-    "present",
-    "round_to_integers",
-    "shown",
-    "tick_of",
-    "ticks",
-]
-
 Read = tuple[NDArray, NDArray[np.bool_]]
 """Values, and where they are valid."""
 
@@ -171,6 +148,17 @@ def null_texts(texts: pa.Array, tokens: Sequence[str]) -> NDArray[np.bool_]:
     """Which texts stand for null: the tokens, with or without blanks around, and empty ones."""
     known = texts_of(["", *tokens])
     return numpy_of(pc.or_(pc.is_in(texts, known), pc.is_in(pc.utf8_trim_whitespace(texts), known)))
+
+
+def nulled(array: pa.Array | pa.ChunkedArray, tokens: Sequence[str]) -> pa.Array:
+    """The cells as texts, null where they are empty or say so."""
+    parts: list[pa.Array] = []
+    for chunk in flat(array):
+        texts, index = distinct_texts(chunk)
+        null = np.append(null_texts(texts, tokens), True)
+        named = pa.concat_arrays([texts.cast(pa.string()), pa.nulls(1, pa.string())])
+        parts.append(named.take(array_of(np.where(null[index], len(texts), index))))
+    return pa.concat_arrays(parts)
 
 
 def present(array: pa.Array, tokens: Sequence[str] = ()) -> NDArray[np.bool_]:

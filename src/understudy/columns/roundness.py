@@ -14,8 +14,6 @@ from understudy.columns.base import Masks, Modelled
 from understudy.columns.binned import Binned
 from understudy.columns.reading import Read
 
-__all__ = ["Roundness"]
-
 
 @dataclass(frozen=True)
 class Roundness(Modelled):

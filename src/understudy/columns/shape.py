@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FACTS", "Shape", "multiples", "row_of"]
-
 FACTS = ("leaves", "weights", "decades", "steps", "roundness")
 """What a schema file says of a shape."""
 STEEPEST = 4.0

@@ -16,8 +16,6 @@ from understudy.columns.base import near
 from understudy.columns.binned import Binned, largest
 from understudy.columns.reading import DAY, UNITS, Read, tick_of, ticks
 
-__all__ = ["RESOLUTIONS", "Date", "Datetime"]
-
 RESOLUTIONS = {
     "microsecond": 10**3,
     "millisecond": 10**6,

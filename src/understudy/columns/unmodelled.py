@@ -34,21 +34,6 @@ from understudy.columns.shape import Shape
 from understudy.columns.temporal import Date, Datetime
 from understudy.errors import WorkloadError
 
-__all__ = [
-    "DISCOVER",
-    "DROP",
-    "SHAPE",
-    "Identifier",
-    "Incomplete",
-    "Level",
-    "Text",
-    "Undeclared",
-    "UndeclaredBins",
-    "UndeclaredCategory",
-    "UndeclaredOrdered",
-    "UndeclaredShape",
-]
-
 DROP = "drop"
 DISCOVER = "discover"
 SHAPE = "shape"

@@ -41,7 +41,7 @@ from understudy.columns.reading import (
     flat,
     floats,
     is_text,
-    null_texts,
+    nulled,
     ticks,
 )
 from understudy.columns.unmodelled import DISCOVER
@@ -136,14 +136,11 @@ def _nulled(
     """The column with null for these texts, and those of them that it has."""
     if not tokens or not is_text(chunks.type):
         return chunks, ()
-    parts, found = [], set()
+    parts, found = [], set[str]()
     for array in flat(chunks):
-        texts, index = distinct_texts(array)
-        null = null_texts(texts, tokens)
-        found.update(pc.utf8_trim_whitespace(texts.filter(pa.array(null))).to_pylist())
-        cells = pa.concat_arrays([texts.cast(pa.string()), pa.nulls(1, pa.string())])
-        gone = np.append(null, True)[index]
-        parts.append(cells.take(pa.array(np.where(gone, len(texts), index))))
+        parts.append(nulled(array, tokens))
+        gone = nulled(array, ()).filter(parts[-1].is_null())
+        found.update(pc.utf8_trim_whitespace(gone).unique().to_pylist())
     return pa.chunked_array(parts), tuple(token for token in tokens if token.strip() in found)
 
 
@@ -153,17 +150,20 @@ def confirm(
     *,
     unit: str | None = None,
     max_rows: int | None = None,
+    equal: bool = False,
 ) -> Schema:
     """The schema with the marks of these columns cleared, or of all.
 
     Whoever calls it states that the marked facts are public, or were replaced by public ones. `unit`
-    says who is protected: the column that tells people apart, of whose rows `max_rows` count, or
-    "row". A question that a draft left open (`unit = "?"`) is answered by that alone.
+    says who is protected: the column that tells people apart, of whose rows `max_rows` count, with
+    `equal` together as one, or "row". A question that a draft left open (`unit = "?"`) is answered by
+    that alone.
     """
-    if isinstance(schema, FamilySchema) and unit is None and max_rows is None:
+    said = unit is not None or max_rows is not None or equal
+    if isinstance(schema, FamilySchema) and not said:
         return _confirmed(schema, columns)
-    if unit is not None or max_rows is not None:
-        schema = schema.protecting(_chosen_unit(schema, unit, max_rows))
+    if said:
+        schema = schema.protecting(_chosen_unit(schema, unit, max_rows, equal))
     elif columns is None:
         schema = dataclasses.replace(schema, read_from_rows=())
     if columns is None:
@@ -177,8 +177,8 @@ def confirm(
 
 def _confirmed(schema: FamilySchema, columns: Iterable[str] | None) -> FamilySchema:
     """The same of two tables: columns as "table.column", how they belong together as "table"."""
-    parents, children, family = schema.tables
-    named = {family.parent: parents, family.child: children}
+    _, _, family = schema.tables
+    named = schema.named
     chosen = {family.child, *schema.marked} if columns is None else set(columns)
     known = {family.child, *(f"{name}.{c.name}" for name, t in named.items() for c in t.columns)}
     if unknown := chosen - known:
@@ -199,18 +199,19 @@ def _confirmed(schema: FamilySchema, columns: Iterable[str] | None) -> FamilySch
     return schema.changed((tables[0], tables[1]), family, rules)
 
 
-def _chosen_unit(schema: Schema, unit: str | None, max_rows: int | None) -> Unit | None:
+def _chosen_unit(
+    schema: Schema, unit: str | None, max_rows: int | None, equal: bool
+) -> Unit | None:
     if unit is None:
-        raise SchemaError(
-            f"max_rows = {max_rows!r} says nothing without unit; name the column, too"
-        )
-    by_row = unit == ROW and max_rows is None
+        stated = "equal" if max_rows is None else f"max_rows = {max_rows!r}"
+        raise SchemaError(f"{stated} says nothing without unit; name the column, too")
+    by_row = unit == ROW and max_rows is None and not equal
     if not by_row and max_rows is None:
         raise SchemaError(
             f"unit = {unit!r} needs max_rows: how many rows of one {unit} may count, such as 5"
         )
     salt = "" if schema.unit is None else schema.unit.salt
-    return None if by_row else Unit(unit, max_rows or 0, salt)
+    return None if by_row else (Unit.sharing if equal else Unit)(unit, max_rows or 0, salt)
 
 
 @dataclass(frozen=True)

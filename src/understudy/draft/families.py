@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from understudy.columns import Category, Column, Identifier, Integer
 from understudy.columns.arrow import pc
 from understudy.columns.base import near
-from understudy.columns.reading import flat
+from understudy.columns.reading import flat, nulled
 from understudy.columns.unmodelled import UndeclaredCategory, UndeclaredShape
 from understudy.draft import numbers, words
 from understudy.draft.answers import rebuilt
@@ -310,7 +310,7 @@ def _round(low: Any, high: Any) -> tuple[Any, Any]:
 
 def _listed(column: UndeclaredCategory, array: pa.ChunkedArray) -> Column:
     """The values that many rows have, at most as many as a list of one table has."""
-    texts = Schema((column,)).texts(pa.table({column.name: array}), column.name)
+    texts = nulled(array, column.null_values)
     found = pc.utf8_trim_whitespace(texts).drop_null().value_counts()
     counts = np.array(found.field(1), np.int64)
     often = np.flatnonzero(numbers.common(counts)) if counts.size else np.zeros(0, np.int64)

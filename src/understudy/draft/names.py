@@ -29,6 +29,8 @@ _WHO = _PERSONS | _set(
     company sequence
     """
 )
+_ALONE = _PERSONS - _set("people household hh family owner contact") | _set("no nr nbr")
+"""Words that tell rows apart where they are the whole name; the others may be counts."""
 _IDS = _set(
     """
     id ids uid pid hhid uuid guid oid ssn mrn nhs npi vin iban isbn imei key pk identifier hash
@@ -143,7 +145,8 @@ class Name:
             return False
         numbered = words[-1] in _NUMBERED and len(words) > 1 and words[-2] in _WHO
         joined = _JOINED.match(words[-1]) is not None
-        return words[-1] in _IDS or numbered or joined or words in (["no"], ["nr"], ["nbr"])
+        alone = len(words) == 1 and words[0] in _ALONE
+        return words[-1] in _IDS or numbered or joined or alone
 
     @property
     def of_a_person(self) -> bool:

@@ -95,9 +95,9 @@ def decision_named(schema: Schema, key: str) -> Decision:
 
 def _of_family(schema: FamilySchema, seen: Sequence[RowsPerUnit]) -> tuple[Decision, ...]:
     """How the two tables belong together, then each of them; nothing is found privately."""
-    parents, children, family = schema.tables
+    _, _, family = schema.tables
     found = [_belonging(schema, seen)] if family.read_from_rows else []
-    for name, table in ((family.parent, parents), (family.child, children)):
+    for name, table in schema.named.items():
         for each in decisions(replace(table, rules=())):
             choices = tuple(c for c in each.choices if c is not Choice.PRIVATE)
             question = f"{name}: {each.question}"
@@ -154,7 +154,8 @@ def _unit(schema: Schema, seen: Sequence[RowsPerUnit]) -> list[Decision]:
     named = [found.column for found in seen]
     named = named or [c.name for c in schema.columns if isinstance(c, Identifier)]
     named.sort(key=lambda name: not Name(name).of_a_person)
-    held = f"may tell people apart: {', '.join(named)}"
+    why = "identifiers with several rows of one value" if seen else "identifiers"
+    held = f"may tell people apart ({why}): {', '.join(named) or 'none found'}"
     if not open_:
         held = "the draft found nobody with several rows, so one row is protected"
     return [
@@ -167,12 +168,10 @@ def _unit(schema: Schema, seen: Sequence[RowsPerUnit]) -> list[Decision]:
             + ("" if open_ else ": one row; and that no column names somebody with several"),
             "If one person has several rows and every row is protected by itself, the promise is "
             "weaker than it sounds: name the column that tells people apart, and how many rows of "
-            "one person may count. Noise grows with that number: 5 rows need 5 times the noise of one. "
-            "Rows beyond it are left out, and every figure of a release is of the rows that count. "
-            "With 1, figures are of persons, each by one row that is drawn: somebody who comes often "
-            "counts no more than others, so that shares of what happens to those fall. Where "
-            'persons should count equally by several of their rows, with the noise of one: "5 equal" '
-            '(weight = "equal"; every list and every bound must then be declared).',
+            "one person may count. 5 rows need 5 times the noise of one; further rows are left out of "
+            "every figure. With 1, one row of each person is drawn, so what happens to those with many "
+            "rows gets rarer. Or let several rows of a person count together as one (weight = "
+            '"equal"), with the noise of one row; every list and every bound must then be declared.',
             (Choice.REPLACE,) if open_ else (Choice.PUBLIC, Choice.REPLACE),
             yes="No: every row is another person",
         )
@@ -192,8 +191,8 @@ def _left_out(columns: Sequence[Column]) -> list[Decision]:
             tuple(names),
             f"Is it right to leave out {_some(names)}?",
             (*held,),
-            f"that {_some(names)} {'name' if len(names) > 1 else 'names'} people or things, or "
-            f"{'are' if len(names) > 1 else 'is'} free text; none of the values",
+            f"that {_some(names)} {'name' if len(names) > 1 else 'names'} people or things"
+            f"{', or hold free text' if texts else ''}; none of the values",
             "A column whose values belong to one or few rows each cannot be released. Give a column "
             "that should be modelled another type in the schema.",
             (Choice.PUBLIC,),
@@ -211,7 +210,7 @@ def _list(group: Sequence[Column]) -> Decision:
         reveals = f"the {count} {seen} {first.name}{_such(values)}"
     else:
         question = f"Are the similar lists of {_some(names)} public knowledge?"
-        reveals = f"the {seen} each of {len(group)} columns{_such(values)}"
+        reveals = f"the {seen} {_some(names)}{_such(values)}"
         shorter = [c for c in group if len(values_of(c)) < count <= SHORT]
         if shorter:
             lacking = [v for v in values if v not in values_of(shorter[-1])]
@@ -219,7 +218,7 @@ def _list(group: Sequence[Column]) -> Decision:
             reveals += f"; and that {few} {_quoted(lacking)} in {shorter[-1].name}"
     long = count > 4 * SHORT
     rare = "A list of many values holds rare ones, and a rare value can point to one person. "
-    choices = (Choice.PUBLIC, Choice.REPLACE, Choice.PRIVATE, Choice.DROP)
+    choices = tuple(Choice)
     why = "" if Choice.PRIVATE in possible(group, *choices) else _CODES
     if long:
         choices = (Choice.PRIVATE, Choice.REPLACE, Choice.DROP, Choice.PUBLIC)
@@ -246,15 +245,14 @@ def _pairs(columns: Sequence[Column]) -> Decision:
 
 
 def _short(columns: Sequence[Column]) -> Decision:
-    told = f"the values that were seen in each of {len(columns)} columns, as listed"
+    told = f"the values that were seen in {', '.join(column.name for column in columns)}"
     return _together(columns, "short lists of values", told, _LISTS)
 
 
 def _together(columns: Sequence[Column], what: str, reveals: str, advice: str) -> Decision:
     """One question about lists that differ; each can be answered by itself."""
     names = tuple(column.name for column in columns)
-    every = (Choice.PUBLIC, Choice.REPLACE, Choice.PRIVATE, Choice.DROP)
-    choices = max((possible([column], *every) for column in columns), key=len)
+    choices = max((possible([column], *Choice) for column in columns), key=len)
     question = f"Are the {what} of {_some(names)} public knowledge?"
     held = _held(columns)
     return Decision(Topic.VALUES, names, question, held, reveals, advice, choices, shared=False)
@@ -265,7 +263,7 @@ def _range(group: Sequence[Column]) -> Decision:
     reveals = "; ".join(_extremes(column) for column in group[:_NAMED])
     more = f"; and the same of {len(group) - _NAMED} more" if len(group) > _NAMED else ""
     ends = bounded(group[0])
-    choices = (Choice.PUBLIC, Choice.REPLACE, Choice.PRIVATE, Choice.DROP)
+    choices = tuple(Choice)
     return Decision(
         Topic.BOUNDS,
         names,

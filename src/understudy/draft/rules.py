@@ -39,7 +39,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.base import near
 from understudy.columns.binned import Binned
 from understudy.columns.category import Category
 from understudy.columns.numeric import Number
@@ -90,15 +89,6 @@ def proposed(table: pa.Table, schema: Schema) -> tuple[Rule, ...]:
 def confirm_rules(schema: Schema) -> Schema:
     """The schema with its rules stated to be public knowledge."""
     return schema.with_rules([replace(r, read_from_rows=False) for r in schema.rules])
-
-
-def drop_rule(schema: Schema, says: str) -> Schema:
-    """The schema without a rule; a column that it computed is modelled again."""
-    kept = tuple(rule for rule in schema.rules if rule.says != says)
-    if len(kept) == len(schema.rules):
-        known = [rule.says for rule in schema.rules]
-        raise SchemaError(f"no rule says {says!r}{near(says, known)}; nothing was dropped")
-    return schema.with_rules(kept)
 
 
 def _fits(schema: Schema, rules: Sequence[Rule]) -> bool:

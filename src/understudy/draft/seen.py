@@ -14,7 +14,7 @@ from understudy.columns import Category, Column, Date, Datetime
 from understudy.columns.arrow import pc
 from understudy.columns.base import Modelled
 from understudy.columns.binned import Binned
-from understudy.columns.reading import DAY, distinct_texts, flat, floats, null_texts, ticks
+from understudy.columns.reading import DAY, floats, nulled, ticks
 from understudy.columns.temporal import RESOLUTIONS
 from understudy.columns.unmodelled import Undeclared, UndeclaredBins, UndeclaredShape
 from understudy.constraints.tokens import literal, named
@@ -132,19 +132,10 @@ def looked_at(table: pa.Table, schema: Schema) -> list[Seen]:
     for column in schema.columns:
         if not isinstance(column, Modelled | Undeclared) or column.name not in table.column_names:
             continue
-        (array, *more) = flat(table.column(column.name))
-        if more:
-            array = pa.concat_arrays([array, *more])
-        texts, index = distinct_texts(array)
-        null = np.append(null_texts(texts, (*schema.null_values, *column.null_values)), True)
-        kept = np.flatnonzero(~null[:-1])
-        place = np.full(len(null), len(kept))
-        place[kept] = np.arange(len(kept))
-        words = texts.take(pa.array(kept)).cast(pa.string())
-        codes = place[index]
+        texts = nulled(table.column(column.name), (*schema.null_values, *column.null_values))
         if not (isinstance(column, Category) and isinstance(column.values[0], str)):
-            plain = pc.utf8_trim_whitespace(words).dictionary_encode()
-            words = plain.dictionary
-            codes = np.append(plain.indices.to_numpy(), len(words))[codes]
-        found.append(Seen(column, tuple(words.to_pylist()), codes))
+            texts = pc.utf8_trim_whitespace(texts)
+        coded = texts.dictionary_encode()
+        codes = coded.indices.fill_null(len(coded.dictionary)).to_numpy().astype(np.int64)
+        found.append(Seen(column, tuple(coded.dictionary.to_pylist()), codes))
     return found

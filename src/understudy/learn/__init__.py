@@ -1,7 +1,6 @@
 """Private learning: linear models of private rows, with the interface of scikit-learn.
 
 * `PrivateLasso`, `PrivateLogisticRegression`: (ε, δ)-DP per row, by `frank-wolfe` or `sgd`
-* `NonPrivateLasso`, `NonPrivateLogisticRegression`: the same models without privacy, for comparison
 
 scikit-learn is an extra: pip install '.[learn]'.
 """
@@ -15,19 +14,10 @@ from understudy.errors import require_extra
 
 if TYPE_CHECKING:
     from understudy.learn.estimators import PrivateLasso, PrivateLogisticRegression
-    from understudy.learn.twins import NonPrivateLasso, NonPrivateLogisticRegression
 
-__all__ = [
-    "NonPrivateLasso",
-    "NonPrivateLogisticRegression",
-    "PrivateLasso",
-    "PrivateLogisticRegression",
-]
+__all__ = ["PrivateLasso", "PrivateLogisticRegression"]
 
-_load = lazily(
-    __name__,
-    {name: "twins" if name.startswith("Non") else "estimators" for name in __all__},
-)
+_load = lazily(__name__, dict.fromkeys(__all__, "estimators"))
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""What private estimators and their non-private twins share: public facts, scaling and predictions."""
+"""What linear models share, however they learn: public facts, scaling and predictions."""
 
 from __future__ import annotations
 

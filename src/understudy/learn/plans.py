@@ -28,9 +28,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from understudy.errors import InputError
+from understudy.game.methods.settings import POSITIVE, SHARE, Limit, one_of, typed, whole
 from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import (
@@ -49,12 +48,9 @@ PICK = "pick a vertex"
 START = "level of the targets"
 GRADIENT = "noisy gradient"
 
-_SOLVERS = ("frank-wolfe", "sgd")
-_MOST_STEPS = 100_000
 _FEWEST_PICKS, _MOST_PICKS = 1, 1_000
 _STEPS, _RATE, _CLIP = 400, 0.1, 2.0
 _LONGEST_DELAY = 10**6  # far from where whole numbers of weights would not fit
-_NOISES = ("gumbel", "laplace")
 _OF_PICKS = {"delay": None, "iterate": "tail", "noise": "gumbel", "start": None}
 """Settings of frank-wolfe that sgd has not, as they are where nobody gives them."""
 _START = 0.1
@@ -124,17 +120,45 @@ _KEPT: dict[str, Callable[[int], range]] = {
 }
 
 
+_LIMITS: dict[str, tuple[type, Limit]] = {
+    "solver": (str, one_of("frank-wolfe", "sgd")),
+    "radius": (float, POSITIVE),
+    "steps": (int, whole(1, 100_000)),
+    "rate": (float, SHARE),
+    "clip": (float, POSITIVE),
+    "delay": (int, whole(0, _LONGEST_DELAY)),
+    "iterate": (str, one_of(*_KEPT)),
+    "noise": (str, one_of("gumbel", "laplace")),
+    "start": (
+        float,
+        Limit(
+            lambda share: 0 <= share < 1,
+            "must be at least 0 and below 1; it is the share of the budget for the constant that "
+            "frank-wolfe begins at",
+        ),
+    ),
+}
+"""What each setting may be."""
+
+
+def _held(name: str, value: Any) -> Any:
+    """A setting that keeps its limits; InputError for any other."""
+    kind, limit = _LIMITS[name]
+    found = typed(f"{name} = {value!r}", value, (kind,))
+    if not limit.allows(found):
+        raise InputError(f"{name} = {value!r} {limit.words}")
+    return found
+
+
 def radius_for(solver: str, given: Any, *, classes: bool) -> float:
     """The radius that was given, or the usual one.
 
     Raises:
         InputError: No such solver, or a radius that is not above 0.
     """
-    if solver not in _SOLVERS:
-        raise InputError(f"solver = {solver!r} must be one of {', '.join(_SOLVERS)}")
-    if given is None:
-        return _RADIUS[solver, "classes" if classes else "numbers"]
-    return _above_zero("radius", given)
+    solver = _held("solver", solver)
+    usual = _RADIUS[solver, "classes" if classes else "numbers"]
+    return usual if given is None else _held("radius", given)
 
 
 def rule_for(
@@ -169,56 +193,36 @@ def rule_for(
         for name, value in picks.items():
             if value != _OF_PICKS[name]:
                 raise InputError(f"{name} = {value!r} is a setting of frank-wolfe; sgd has none")
-        norm = _CLIP if clip is None else _above_zero("clip", clip)
-        return Rule(_steps(_STEPS if steps is None else steps), _rate(rate, _RATE), norm)
+        norm = _CLIP if clip is None else _held("clip", clip)
+        return Rule(_held("steps", _STEPS if steps is None else steps), _rate(rate, _RATE), norm)
     if clip is not None:
         raise InputError(
             f"clip = {clip!r} is a setting of sgd; frank-wolfe needs none, for no row moves a score "
             f"by more than the loss allows"
         )
     share, seen = _share(start, intercept), _rate(rate, 1.0)
-    count = _steps(_picks(facts, 1 - share) if steps is None else steps)
-    if iterate not in _KEPT:
-        raise InputError(f"iterate = {iterate!r} must be one of {', '.join(_KEPT)}")
-    if noise not in _NOISES:
-        raise InputError(f"noise = {noise!r} must be one of {', '.join(_NOISES)}")
-    if noise == "laplace" and seen < 1:
+    count = _held("steps", _picks(facts, 1 - share) if steps is None else steps)
+    if _held("noise", noise) == "laplace" and seen < 1:
         raise InputError(f"noise = 'laplace' sees all rows; rate = {seen:g} needs noise = 'gumbel'")
     return Rule(
         count,
         seen,
         delay=_delay(delay, facts, count),
-        kept=_KEPT[iterate](count),
+        kept=_KEPT[_held("iterate", iterate)](count),
         noise=noise,
         start=share,
     )
 
 
-def _steps(given: Any) -> int:
-    if not _whole(given):
-        raise InputError(f"steps = {given!r} must be a whole number")
-    if not 1 <= given <= _MOST_STEPS:
-        raise InputError(f"steps = {given} must be between 1 and {_MOST_STEPS}")
-    return int(given)
-
-
 def _rate(given: Any, usual: float) -> float:
-    rate = usual if given is None else _number("rate", given)
-    if not 0 < rate <= 1:
-        raise InputError(f"rate = {given!r} must be above 0 and at most 1")
-    return on_words(rate)
+    return on_words(usual if given is None else _held("rate", given))
 
 
 def _share(given: Any, intercept: bool) -> float:
     """Of ρ, for the constant."""
     if given is None:
         return _START if intercept else 0.0
-    share = _number("start", given)
-    if not 0 <= share < 1:
-        raise InputError(
-            f"start = {given!r} must be at least 0 and below 1; it is the share of the budget for "
-            f"the constant that frank-wolfe begins at"
-        )
+    share = _held("start", given)
     if share and not intercept:
         raise InputError(
             f"start = {given!r} is that of an intercept; with fit_intercept=False leave it out"
@@ -230,9 +234,7 @@ def _delay(given: Any, facts: Facts, steps: int) -> int:
     if given is None:
         first = _FIRST_STEP[_kind(facts)] * min(1.0, math.sqrt(steps / _SURE))
         return max(0, round(min(2 * facts.radius / first, _LONGEST_DELAY)) - 2)
-    if not _whole(given) or not 0 <= given <= _LONGEST_DELAY:
-        raise InputError(f"delay = {given!r} must be a whole number from 0 to {_LONGEST_DELAY:,}")
-    return int(given)
+    return _held("delay", given)
 
 
 def _picks(facts: Facts, share: float) -> int:
@@ -246,24 +248,6 @@ def _picks(facts: Facts, share: float) -> int:
 
 def _kind(facts: Facts) -> str:
     return "numbers" if isinstance(facts.loss, Squared) else "classes"
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _above_zero(name: str, value: Any) -> float:
-    number = _number(name, value)
-    if not number > 0:
-        raise InputError(f"{name} = {value!r} must be above 0")
-    return number
-
-
-def _number(name: str, value: Any) -> float:
-    number = isinstance(value, int | float | np.integer | np.floating)
-    if not number or isinstance(value, bool) or not math.isfinite(value):
-        raise InputError(f"{name} = {value!r} must be a finite number")
-    return float(value)
 
 
 def plan_for(facts: Facts, solver: str, rule: Rule) -> Plan:

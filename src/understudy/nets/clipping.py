@@ -21,6 +21,7 @@ Float = NDArray[np.float64]
 Factors = Sequence[tuple[Any, Any]]
 
 _FLOOR = 1e-12
+_LEAST = 1e-8  # of a threshold
 
 
 def norms(factors: Factors, members: Sequence[NDArray[Any]] | None, groups: int) -> Float:
@@ -79,13 +80,13 @@ def clusters(gradient: NDArray[Any], groups: int, floor: float | None = None) ->
     return rank[place].astype(np.int32)
 
 
-def thresholds(found: Float, floor: float = 1e-8) -> tuple[float, ...]:
+def thresholds(found: Float) -> tuple[float, ...]:
     """The median over public rows of every group's norm: of rows, not of their mean.
 
     Of the rows that touch the group: one that more than half of them leave alone is not nothing.
     """
     touching = (found[found[:, j] > 0, j] for j in range(found.shape[1]))
-    return tuple(max(float(np.median(part)), floor) if part.size else floor for part in touching)
+    return tuple(max(_LEAST, float(np.median(part)) if part.size else 0.0) for part in touching)
 
 
 def shares(limits: Sequence[float], sizes: Sequence[int]) -> tuple[float, ...]:

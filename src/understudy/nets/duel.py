@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import jax
 import jax.numpy as jnp
@@ -156,9 +156,9 @@ def match(
     Raises:
         Diverged: The loss is not a number any more.
     """
-    params, moments, loss = _match(player, features, trained, critic, jnp.float32(rate), key)
+    moved, loss = _match(player, features, trained, critic, jnp.float32(rate), key)
     Diverged.unless(loss, round)
-    return Trained(params, moments, trained.base)
+    return moved
 
 
 def moments_of(
@@ -185,7 +185,7 @@ def _match(
     critic: Array,
     rate: Array,
     key: Array,
-) -> tuple[Params, Any, Array]:
+) -> tuple[Trained, Array]:
     def loss(params: Params, key: Array) -> Array:
         return -(critic @ moments_of(player, features, params, player.batch, key))
 

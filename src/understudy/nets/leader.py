@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -151,9 +151,9 @@ class Player:
         Raises:
             Diverged: The loss is not a number any more.
         """
-        params, moments, loss = _follow(self, features, trained, leader, key)
+        moved, loss = _follow(self, features, trained, leader, key)
         Diverged.unless(loss, round)
-        return Trained(params, moments, trained.base), float(loss)
+        return moved, float(loss)
 
     def records(self, trained: Trained, number: int, key: Array) -> NDArray[np.int32]:
         """Hard records (number, d)."""
@@ -168,7 +168,7 @@ def key_of(rng: np.random.Generator) -> Array:
 @partial(jax.jit, static_argnums=(0, 1))
 def _follow(
     player: Player, features: Features, trained: Trained, leader: Any, key: Array
-) -> tuple[Params, Any, Array]:
+) -> tuple[Trained, Array]:
     key, own = jax.random.split(key)
     noise = player.scale * jax.random.exponential(own, trained.base.shape)
 
@@ -195,8 +195,8 @@ def descend(
     steps: int,
     rate: Any,
     key: Array,
-) -> tuple[Params, Any, Array]:
-    """Steps of Adam on a loss of (parameters, key): (parameters, the optimiser's state, last loss)."""
+) -> tuple[Trained, Array]:
+    """Steps of Adam on a loss of (parameters, key), and the last loss."""
 
     def step(carry: tuple[Params, Any], key: Array) -> tuple[tuple[Params, Any], Array]:
         params, moments = carry
@@ -207,7 +207,7 @@ def descend(
     (params, moments), losses = jax.lax.scan(
         step, (trained.params, trained.moments), jax.random.split(key, steps)
     )
-    return params, moments, losses[-1]
+    return replace(trained, params=params, moments=moments), losses[-1]
 
 
 @partial(jax.jit, static_argnums=(0, 1))

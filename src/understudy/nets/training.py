@@ -208,16 +208,11 @@ def _told(generator: Generator, evidence: Sequence[Evidence], effort: Effort) ->
     # An eighth of the memory for an array of batch × leads: factors and gradients are as large.
     entries = int(min(effort.memory / 8, 8e8) / 4)
     layout = Layout(generator.shape, tuple(e.table for e in evidence), entries)
-    values, expected, ratio, noise, again = (
-        layout.arrange([part(e) for e in evidence])
-        for part in (
-            lambda e: e.values,
-            lambda e: np.maximum(e.expected, _TINY),
-            lambda e: np.maximum(e.ratio, _TINY),
-            lambda e: e.noise,
-            lambda e: e.again,
-        )
+    parts = (
+        (e.values, np.maximum(e.expected, _TINY), np.maximum(e.ratio, _TINY), e.noise, e.again)
+        for e in evidence
     )
+    values, expected, ratio, noise, again = map(layout.arrange, zip(*parts, strict=True))
     share = np.float32(math.sqrt(_HELD))
     mixed, held = values + share * again, values - again / share
     vectors = (jnp.asarray(each) for each in (values, expected, ratio, noise, mixed, held))

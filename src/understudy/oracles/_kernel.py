@@ -82,7 +82,6 @@ class Schedule(NamedTuple):
     starts: int
     blocks: int
     sweeps: int
-    temperature: float
     margin: float
     seed: np.uint64
 
@@ -395,17 +394,15 @@ def _search(
             if worth > top:
                 top = worth
                 _keep(p, s, result[j])
-            for block in range(blocks):
+            for _ in range(blocks):
                 c = p.positive[_below(s.stream, len(p.positive))]
-                heat = schedule.temperature * (1.0 - (block + 1.0) / blocks)
                 # One missing literal is a move of one attribute: the ascent has tried it.
-                if s.missing[c, 0] < (1 if heat > 0.0 else 2):
+                if s.missing[c, 0] < 2:
                     continue
-                least = heat * np.log(1.0 - _uniform(s.stream)) if heat > 0.0 else _ENOUGH
-                if _aim(p, s, noise, c) + schedule.margin <= least:
+                if _aim(p, s, noise, c) + schedule.margin <= _ENOUGH:
                     continue
                 stamp += len(s.target) + 1
-                if _promise(p, s, noise, c, stamp) <= least:
+                if _promise(p, s, noise, c, stamp) <= _ENOUGH:
                     continue
                 for slot in range(p.length[c]):
                     if s.target[slot] >= 0:

@@ -13,16 +13,20 @@ record of all is y if w > gap, and x if not: so one pair of searches answers for
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.oracles.history import History, Records, objective
-from understudy.oracles.noise import LazyNoise, Noise
+from understudy.oracles.atoms import Atoms
+from understudy.oracles.history import History, Records
+from understudy.oracles.noise import Draws, LazyNoise
 
 _ROUNDING = 1e-6
+_ENTRIES = 2**22  # perturbation values held at a time: 32 MiB
+_TAIL = 60.0  # a perturbation of scale 1 is never so large
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,17 +97,48 @@ def into(query: History, records: NDArray[np.int64]) -> NDArray[np.int64]:
     return moved
 
 
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Codes of atoms, one row per perturbation, what they are worth without the history's constant,
+    and whether the oracle ran out of time to prove one of them.
+    """
+
+    codes: NDArray[np.int64]
+    worth: NDArray[np.float64]
+    late: bool = False
+
+
 class Oracle(ABC):
-    """Solves for the best record of every perturbation."""
+    """Solves for the best record of every perturbation.
+
+    An oracle is a search over atoms; what is drawn, folded and unfolded around it is the same for all.
+    """
 
     proves: ClassVar[bool] = False
     """Whether it proves its records to be the best, as long as there is time."""
 
     @abstractmethod
+    def search(
+        self,
+        atoms: Atoms,
+        noise: NDArray[np.float64],
+        warm: NDArray[np.int64],
+        begin: int,
+        rng: np.random.Generator,
+    ) -> Found:
+        """The best codes for perturbations of atoms, (rows, positions).
+
+        Row j may begin at warm[begin + j], a good first guess as codes of atoms; `warm` may be empty.
+        """
+
+    def brief(self) -> Oracle:
+        """One that is enough where the warm record is nearly the best."""
+        return self
+
     def best(
         self,
         history: History,
-        noise: Noise,
+        noise: LazyNoise,
         *,
         warm: Records | None = None,
         rng: np.random.Generator,
@@ -112,10 +147,15 @@ class Oracle(ABC):
 
         `warm` holds good first guesses, (s, d). An oracle that proves nothing is never late.
         """
-
-    def solve(self, history: History, noise: Noise, **given: Any) -> NDArray[np.int64]:
-        """The records of `best`."""
-        return self.best(history, noise, **given)[0]
+        atoms = Atoms.of_history(history)
+        guesses = atoms.guesses(warm)
+        records: list[NDArray[np.int64]] = []
+        late = False
+        for begin, drawn in _drawn(noise, atoms, rng):
+            found = self.search(atoms, drawn.values, guesses, begin, rng)
+            records.append(drawn.unfold(found.codes))
+            late |= found.late
+        return np.concatenate(records), late
 
     def split(
         self,
@@ -126,14 +166,38 @@ class Oracle(ABC):
         warm: Records,
         rng: np.random.Generator,
     ) -> Split:
-        """Both records of `Split` for every perturbation; `query` is 0 or 1 on every record."""
-        drawn = noise.draw(history.shape, rng)
-        _, large = weights(history, query, float(np.abs(drawn).max()))
-        free, late = self.best(history, drawn, warm=warm, rng=rng)
-        heavy = history.plus(query, large)
-        held, later = self.best(heavy, drawn, warm=into(query, free), rng=rng)
-        gap = objective(history, drawn, free) - objective(history, drawn, held)
-        return Split.of(query, free, held, gap, late or later)
+        """Both records of `Split` for every perturbation; `query` is 0 or 1 on every record.
+
+        Noise is drawn once, over values that history and query tell apart.
+        """
+        small, large = weights(history, query, _TAIL * float(noise.scales(history.shape).max()))
+        atoms, bound = (Atoms.of_history(history.plus(query, each)) for each in (small, large))
+        guesses = atoms.guesses(warm)
+        # Records can be put into a cell, and out of it by one value; other queries need a search.
+        few = self.brief() if query.terms == 1 else self
+        free: list[NDArray[np.int64]] = []
+        held: list[NDArray[np.int64]] = []
+        gaps: list[NDArray[np.float64]] = []
+        late = False
+        for begin, drawn in _drawn(noise, atoms, rng):
+            found = self.search(atoms, drawn.values, guesses, begin, rng)
+            free.append(drawn.unfold(found.codes))
+            inside = atoms.fold(into(query, free[-1]))
+            forced = few.search(bound, drawn.values, inside, 0, rng)
+            held.append(drawn.unfold(forced.codes))
+            bonus = (large - small) * (query.evaluate(held[-1]) - query.constant)
+            gaps.append(found.worth - (forced.worth - bonus))
+            late |= found.late | forced.late
+        records = np.concatenate(held)
+        return Split.of(query, np.concatenate(free), records, np.concatenate(gaps), late)
+
+
+def _drawn(noise: LazyNoise, atoms: Atoms, rng: np.random.Generator) -> Iterator[tuple[int, Draws]]:
+    """Perturbations over atoms, as many rows at a time as fit."""
+    step = max(1, _ENTRIES // max(1, atoms.positions))
+    for begin in range(0, noise.rows, step):
+        rows = range(begin, min(begin + step, noise.rows))
+        yield begin, noise.part(rows).fold(atoms, rng)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,24 +24,10 @@ from numpy.typing import NDArray
 from understudy.errors import InputError, WorkError
 from understudy.oracles.annealed import Annealed
 from understudy.oracles.atoms import Atoms
-from understudy.oracles.base import Oracle
-from understudy.oracles.history import History, Records, objective
-from understudy.oracles.noise import Noise, draws
+from understudy.oracles.base import Found, Oracle
+from understudy.oracles.history import objective
 
 _LARGEST = 2**53  # of an objective in grid steps
-
-
-@dataclass(frozen=True, eq=False)
-class Solved:
-    """Records, what each is worth over atoms, and whether that was proven to be the maximum.
-
-    The proof is for weights and noise on the grid: a proven record is within `tolerance` of the best.
-    """
-
-    records: NDArray[np.int64]
-    values: NDArray[np.float64]
-    proven: NDArray[np.bool_]
-    tolerance: float
 
 
 @dataclass(frozen=True)
@@ -49,7 +35,8 @@ class Exact(Oracle):
     """CP-SAT, at most `seconds` for each perturbation; the best record found if time runs out.
 
     The search begins with what `first` finds, and is never worse than that. `grid` is the step to which
-    weights and noise are rounded. A search that ends in time gives the same record every time.
+    weights and noise are rounded, and the proof is for these: a proven record is within
+    grid·(terms + attributes) of the best. A search that ends in time gives the same record every time.
     """
 
     seconds: float = 10.0
@@ -58,51 +45,34 @@ class Exact(Oracle):
 
     proves: ClassVar[bool] = True
 
-    def best(
-        self,
-        history: History,
-        noise: Noise,
-        *,
-        warm: Records | None = None,
-        rng: np.random.Generator,
-    ) -> tuple[NDArray[np.int64], bool]:
-        """See `Oracle.best`: late where one record is not proven."""
-        solved = self.search(history, noise, warm=warm, rng=rng)
-        return solved.records, not bool(solved.proven.all())
-
     def search(
         self,
-        history: History,
-        noise: Noise,
-        *,
-        warm: Records | None = None,
+        atoms: Atoms,
+        noise: NDArray[np.float64],
+        warm: NDArray[np.int64],
+        begin: int,
         rng: np.random.Generator,
-    ) -> Solved:
-        """As `best`, and which records are proven to be optimal."""
+    ) -> Found:
+        """See `Oracle.search`: late where one record is not proven."""
         cp_model = require_solver()
-        atoms = Atoms.of_history(history)
-        drawn = draws(noise, atoms, rng)
-        values = drawn.values
-        known = atoms.guesses(warm)
-        guesses, _ = self.first.search_atoms(atoms, values, known, 0, rng)
+        guesses = self.first.search(atoms, noise, warm, begin, rng).codes
         weights = self._on_grid(atoms.terms.weights, "weights")
-        scores = self._on_grid(values, "noise")
+        scores = self._on_grid(noise, "noise")
         most = int(np.abs(weights).sum()) + len(atoms.shape) * int(np.abs(scores).max(initial=0))
         if most >= _LARGEST:
             raise InputError(f"the grid step {self.grid} is too fine for these weights and noise")
         program = _Program(cp_model, atoms, weights)
         seed = int(rng.integers(2**31))
-        codes, proven = guesses.copy(), np.zeros(len(values), np.bool_)
+        codes, proven = guesses.copy(), np.zeros(len(noise), np.bool_)
         for j, row in enumerate(scores):
             found, proven[j] = program.solve(row, guesses[j], self.seconds, seed)
             if found is not None:
                 codes[j] = found
         # Out of time, the first guess may still be better than what was found.
-        worth, guessed = (objective(atoms.terms, values, each) for each in (codes, guesses))
+        worth, guessed = (objective(atoms.terms, noise, each) for each in (codes, guesses))
         worse = (worth < guessed) & ~proven
         codes[worse] = guesses[worse]
-        tolerance = self.grid * (len(weights) + len(atoms.shape))
-        return Solved(drawn.unfold(codes), np.maximum(worth, guessed), proven, tolerance)
+        return Found(codes, np.where(worse, guessed, worth), not bool(proven.all()))
 
     def _on_grid(self, numbers: NDArray[np.float64], what: str) -> NDArray[np.int64]:
         steps = numbers / self.grid

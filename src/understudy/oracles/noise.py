@@ -5,7 +5,7 @@ They make the data player stable against the query player. They are not privacy 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -70,37 +70,21 @@ class LazyNoise:
         """One scale per attribute."""
         return np.broadcast_to(np.asarray(self.scale, np.float64), (len(shape),))
 
-    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
-        """The full perturbation: (rows, number of one-hot positions)."""
-        scale = np.repeat(self.scales(shape), shape)
-        return self.law.draw((self.rows, len(scale)), rng) * scale
-
     def fold(self, atoms: Atoms, rng: np.random.Generator) -> Draws:
         """The perturbation over atoms, drawn lazily."""
         values = self.law.draw((self.rows, atoms.positions), rng)
         several = np.flatnonzero(atoms.sizes > 1)
         values[:, several] = self.law.draw_maxima(atoms.sizes[several], self.rows, rng)
         values *= np.repeat(self.scales(atoms.shape), atoms.terms.shape)
-        return _Lazy(atoms, values, rng)
+        return Draws(atoms, values, rng)
 
-    def part(self, rows: int) -> LazyNoise:
-        """The same law for another number of rows."""
-        return LazyNoise(self.law, self.scale, rows)
-
-
-Noise = LazyNoise | NDArray[np.float64]
-"""A law to draw from, or drawn values of shape (rows, number of one-hot positions)."""
-
-
-def draws(noise: Noise, atoms: Atoms, rng: np.random.Generator) -> Draws:
-    """The perturbations over atoms."""
-    if isinstance(noise, LazyNoise):
-        return noise.fold(atoms, rng)
-    return _Full(atoms, noise)
+    def part(self, rows: range) -> LazyNoise:
+        """Some of the rows."""
+        return replace(self, rows=len(rows))
 
 
 @dataclass(frozen=True, eq=False)
-class _Lazy:
+class Draws:
     """A perturbation of every row over atoms; `values` (rows, positions) are the best within each."""
 
     atoms: Atoms
@@ -112,32 +96,3 @@ class _Lazy:
         chosen = codes + self.atoms.start[:-1]
         which = (self.rng.random(chosen.shape) * self.atoms.sizes[chosen]).astype(np.int64)
         return self.atoms.members[self.atoms.first[chosen] + which] - offsets(self.atoms.shape)[:-1]
-
-
-@dataclass(frozen=True, eq=False)
-class _Full:
-    """The same of perturbations that were drawn over all one-hot positions."""
-
-    atoms: Atoms
-    full: NDArray[np.float64]
-
-    @property
-    def values(self) -> NDArray[np.float64]:
-        values = np.take(self.full, self.atoms.members, axis=1)
-        if (self.atoms.sizes == 1).all():
-            return values
-        return np.maximum.reduceat(values, self.atoms.first, axis=1)
-
-    def unfold(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        chosen = codes + self.atoms.start[:-1]
-        sizes, first = self.atoms.sizes, self.atoms.first
-        positions = self.atoms.members[first[chosen]]
-        for atom in np.flatnonzero(sizes > 1):
-            members = self.atoms.members[first[atom] : first[atom] + sizes[atom]]
-            column = np.searchsorted(self.atoms.start, atom, side="right") - 1
-            rows = np.flatnonzero(chosen[:, column] == atom)
-            positions[rows, column] = members[self.full[np.ix_(rows, members)].argmax(axis=1)]
-        return positions - offsets(self.atoms.shape)[:-1]
-
-
-Draws = _Lazy | _Full

@@ -8,8 +8,6 @@ import numpy as np
 
 from understudy.compiled import compiled
 
-__all__ = ["scores", "sums"]
-
 
 @compiled
 def scores(features: Any, weights: Any) -> Any:

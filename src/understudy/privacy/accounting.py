@@ -49,17 +49,6 @@ from understudy.privacy.cost import (
 )
 from understudy.privacy.noise import LAW
 
-__all__ = [
-    "Spent",
-    "epsilon",
-    "epsilon_from_rho",
-    "fits",
-    "pure",
-    "rho",
-    "total_delta",
-    "total_rho",
-]
-
 # Wider than any rounding of float64 along the way; results are moved by this to the private side.
 _SLACK = 1e-12
 

@@ -26,20 +26,6 @@ from numpy.typing import NDArray
 from understudy.errors import PrivacyError
 from understudy.privacy.noise import Noise
 
-__all__ = [
-    "MOST_NOISE",
-    "MOST_NUMBERS",
-    "MOST_ROWS",
-    "SCORE_SENSITIVITY",
-    "UNIT",
-    "Candidates",
-    "DataSupport",
-    "RecordSupport",
-    "clipped",
-    "layout",
-    "pick",
-]
-
 UNIT = 1 << 16
 """Scores are integers in units of 1/65536 row."""
 

@@ -11,8 +11,6 @@ from fractions import Fraction
 
 from understudy.errors import InputError, cut
 
-__all__ = ["Budget", "Exact", "decimal", "exact", "round_down", "round_up"]
-
 Exact = str | int | float | Decimal | Fraction
 
 _DIGITS, _LARGEST, _SMALLEST = 100, 308, -324

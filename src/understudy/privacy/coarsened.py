@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from understudy._types import Clique
 from understudy.errors import PrivacyError
 
-__all__ = ["Coarsened", "clique_of"]
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Coarsened:

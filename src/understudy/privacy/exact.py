@@ -27,8 +27,6 @@ from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive, reveal
 from understudy.units import Unit
 
-__all__ = ["ExactCounts", "ExactRows", "Examples", "HeldValues", "Learned", "Tables"]
-
 Codes = NDArray[np.integer[Any]]
 Counts = NDArray[np.int64]
 Reals = NDArray[np.float64]

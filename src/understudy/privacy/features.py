@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from understudy.errors import InputError
 
-__all__ = ["GRID", "Box"]
-
 GRID = 2**14
 """Features are multiples of 1/16384: they fit 16 bits, products with residuals 32."""
 

@@ -37,8 +37,6 @@ from understudy.units import Unit
 if TYPE_CHECKING:
     from understudy.privacy.journal import Journal
 
-__all__ = ["Charges", "Facts", "Gate", "Need", "Question"]
-
 A = TypeVar("A", covariant=True)
 
 

@@ -34,8 +34,6 @@ from understudy.errors import InputError, LedgerError, PrivacyError, WorkError
 from understudy.privacy.cost import Event
 from understudy.privacy.ledger import Reservation
 
-__all__ = ["Journal"]
-
 _FILE = "journal.jsonl"
 _MARK = "account"
 

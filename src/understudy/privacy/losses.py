@@ -25,8 +25,6 @@ from numpy.typing import NDArray
 
 from understudy.privacy.relation import Relation
 
-__all__ = ["Logistic", "Loss", "Softmax", "Squared"]
-
 Reals = NDArray[np.float64]
 Counts = NDArray[np.int64]
 

@@ -26,20 +26,6 @@ from understudy.privacy.cost import (
 )
 from understudy.privacy.noise import Noise, rounded
 
-__all__ = [
-    "Buckets",
-    "Grouped",
-    "Held",
-    "Mechanism",
-    "added",
-    "bernoulli",
-    "found",
-    "independent",
-    "noised",
-    "sparse",
-    "top",
-]
-
 Integers = NDArray[np.int64]
 Mechanism = Callable[[Any, Any, Noise], Any]
 

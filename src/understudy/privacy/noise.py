@@ -18,17 +18,6 @@ from numpy.typing import NDArray
 
 from understudy.errors import PrivacyError
 
-__all__ = [
-    "GRAIN",
-    "LAW",
-    "Noise",
-    "OpenDPNoise",
-    "finite",
-    "integers",
-    "poisson",
-    "rounded",
-]
-
 GRAIN = 8
 """Sums with rounded noise come as multiples of σ/8; that adds 0.07 % to the noise."""
 

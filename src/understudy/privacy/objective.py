@@ -69,17 +69,6 @@ from understudy.privacy.cost import Perturbation
 from understudy.privacy.noise import Noise
 from understudy.privacy.relation import Relation
 
-__all__ = [
-    "MOST_ROWS",
-    "PRECISION",
-    "MarginalFeatures",
-    "Precision",
-    "Sides",
-    "covers",
-    "event_for",
-    "perturbed",
-]
-
 Reals = NDArray[np.float64]
 _STEPS, _HALVINGS = 200, 60
 # Up to so many rows, records or units of noise, float64 loses far less of a gradient than half of γ,

@@ -63,17 +63,6 @@ from understudy.privacy.cost import (
     Zcdp,
 )
 
-__all__ = [
-    "Losses",
-    "Pairs",
-    "bounded_range",
-    "dominating",
-    "lattice",
-    "response",
-    "sampled",
-    "theta",
-]
-
 Floats = NDArray[np.float64]
 
 _U = 2.0**-53

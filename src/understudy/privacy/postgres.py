@@ -26,8 +26,6 @@ from understudy.privacy.stores import FORMAT, Lost, Server, Store
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["PostgresStore", "shown"]
-
 _LOCK = 0x756E6465727374  # "underst": one lock for all ledgers of a database
 _CONNECT_SECONDS = 10
 _PAUSE = 0.2

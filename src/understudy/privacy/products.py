@@ -28,8 +28,6 @@ from numpy.typing import NDArray
 from understudy._types import Clique
 from understudy.errors import PrivacyError
 
-__all__ = ["ProductQueries", "Rule"]
-
 
 class Rule(StrEnum):
     """How the literals of a query are joined."""

@@ -37,8 +37,6 @@ import numpy as np
 
 from understudy.privacy.pairs import Floats, Losses
 
-__all__ = ["composed_epsilon", "gaussian_delta", "gaussian_epsilon"]
-
 _U = 2.0**-53
 _ROOT = math.sqrt(2 * math.pi)
 # What ε may grow by for a Gaussian that ends the sum, relatively.

@@ -14,8 +14,6 @@ from enum import StrEnum
 
 from understudy.units import Unit, things
 
-__all__ = ["Relation"]
-
 
 class Relation(StrEnum):
     """Which two tables must be hard to tell apart."""

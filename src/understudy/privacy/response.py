@@ -20,8 +20,6 @@ from understudy.errors import InputError
 from understudy.privacy.budget import Budget, round_down
 from understudy.privacy.noise import Noise, OpenDPNoise
 
-__all__ = ["RandomisedResponse", "Share"]
-
 
 @dataclass(frozen=True, slots=True)
 class Share:

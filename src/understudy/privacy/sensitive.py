@@ -14,8 +14,6 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from understudy.errors import SensitiveError
 
-__all__ = ["Sensitive", "reveal"]
-
 T = TypeVar("T")
 
 _REMEDY = "exact private values leave only through the gate, with noise and a ledger charge"

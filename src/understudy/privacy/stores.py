@@ -20,8 +20,6 @@ from typing import Any
 from understudy.errors import InputError, LedgerError, WorkError
 from understudy.privacy.chain import Entry, canonical
 
-__all__ = ["FORMAT", "Lost", "Place", "Server", "SqliteStore", "Store", "open_store", "place"]
-
 FORMAT = 2
 """Format 1 had an index by release, through which spending was read; it is brought to 2 when opened."""
 _SCHEMES = ("postgresql://", "postgres://")

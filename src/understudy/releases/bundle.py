@@ -257,7 +257,7 @@ def _manifest(release: Release, contents: Mapping[str, bytes]) -> dict[str, Any]
             "relation": str(release.relation),
             "unit": "row" if release.schema.unit is None else release.schema.unit.to_json(),
             "rows_public": release.rows_public,
-            "words": release.promise,
+            "words": release.promised(release.budget.recorded),
         },
         "method": dict(release.method),
         "workload": release.workload.to_json(release.schema),

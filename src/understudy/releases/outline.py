@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from understudy.game.forecast import Errors
-from understudy.privacy import accounting
+from understudy.privacy import accounting, planning
+from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Discovery, Gaussian, Laplace, Perturbation, Selection
+from understudy.privacy.ledger import Account
 from understudy.privacy.questions import GRID, VARIATION_GRID
 from understudy.queries.purpose import MOST_CELLS, Purpose, left_out, read
 from understudy.releases import certificate, facts
@@ -16,11 +19,12 @@ from understudy.releases.plan import Prepared
 from understudy.releases.verdict import foreseen
 from understudy.schema import Schema
 from understudy.source.pushed import engine_costs
-from understudy.units import group, things
+from understudy.units import Unit, group, things
 from understudy.wording import duration
 
 if TYPE_CHECKING:
-    from understudy.privacy.ledger import Books, Ledger
+    from understudy.privacy.cost import Plan
+    from understudy.privacy.ledger import Books, Dataset, Ledger
 
 ASSUMED_ROWS = 10_000
 """What a forecast assumes of a table whose number of rows is private."""
@@ -266,6 +270,45 @@ def history(ledger: Ledger, name: str) -> list[dict[str, Any]]:
         }
         for made in ledger.releases(name)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a release takes of an account, and what it leaves; shares of what adds up there."""
+
+    takes: float
+    before: float
+    """What is left without it."""
+    left: float
+    """What is left with it."""
+    fit: int
+    """How many like it fit, itself included."""
+
+    @classmethod
+    def of(cls, books: Books, budget: Budget, plan: Plan, unit: Unit | None) -> Room:
+        """Of a release that is not reserved yet."""
+        own = books.facts
+        before, after = gone(books.spent(), own), gone(books.after(budget, plan, unit), own)
+        fit, takes = books.more_like(budget, plan, unit), after - before
+        if not fit:
+            takes = max(
+                takes, gone(Account(budget.epsilon, budget.delta, Fraction(), Fraction()), own)
+            )
+        return cls(takes, max(0.0, 1 - before), max(0.0, 1 - after), fit)
+
+
+def gone(spent: Account, dataset: Dataset) -> float:
+    """The share of a budget that is spent; above 1 for what does not fit.
+
+    Of ρ, which grows with about the square of ε, where releases add up by zCDP; otherwise of ε or δ,
+    whichever has more of it spent.
+    """
+    total = dataset.budget
+    if dataset.composition == "zcdp" and spent.epsilon:
+        own = Budget(spent.epsilon, total.delta)
+        return float(planning.rho_for(own) / planning.rho_for(total))
+    delta = spent.delta / total.delta if total.delta else 0
+    return float(max(spent.epsilon / total.epsilon, delta))
 
 
 def more_like_last(books: Books) -> int | None:

@@ -41,12 +41,12 @@ CHUNK_ROWS = 1_000_000
 
 
 def promise_words(
-    budget: Budget, relation: Relation, rows_public: int | None, unit: Unit | None = None
+    budget: str, relation: Relation, rows_public: int | None, unit: Unit | None = None
 ) -> str:
-    """A guarantee in one sentence."""
+    """A guarantee in one sentence; `budget` is an (ε, δ) as it is to be written."""
     words = relation.describe(rows_public=rows_public, unit=unit)
     who = "row" if unit is None else unit.column
-    return f"{budget.recorded}-differential privacy per {who} ({words})"
+    return f"{budget}-differential privacy per {who} ({words})"
 
 
 def drawn_rows(
@@ -118,7 +118,11 @@ class Release:
     @property
     def promise(self) -> str:
         """The guarantee in one sentence."""
-        text = promise_words(self.budget, self.relation, self.rows_public, self.schema.unit)
+        return self.promised(str(self.budget))
+
+    def promised(self, budget: str) -> str:
+        """The same with its (ε, δ) as they are to be written."""
+        text = promise_words(budget, self.relation, self.rows_public, self.schema.unit)
         return text if self.private else "NOT PRIVATE (made with seeded test noise): " + text
 
     @property

@@ -2,8 +2,9 @@
 
 Judged by two figures, both shares of n: the mean total variation that is expected of a table of the
 workload, and the bound on the worst cell (measured by the certificate; before a release, the expected
-worst cell and what the certificate adds to it). A forecast is an interval: where its ends are judged
-differently, the verdict before a release names both. Nothing here reads a row or costs anything.
+worst cell and what the certificate adds to it). A forecast is an interval: the verdict before a release
+is that of its pessimistic end, and says so where the other end would be judged better. Nothing here
+reads a row or costs anything.
 """
 
 from __future__ import annotations
@@ -61,17 +62,18 @@ class Verdict:
     not_for: str
     advice: str = ""
     best: Level | None = None
-    """At the optimistic end, where that is another level."""
+    """At the optimistic end of a forecast, where that is another level."""
     decided: str = ""
     """The figure that the level follows from."""
 
     @property
     def headline(self) -> str:
-        """The level, or both ends of what is to be expected."""
+        """The level; before a release, what is safe to expect."""
         if self.best is None:
             return str(self.level)
-        worst, best = (str(each)[0].lower() + str(each)[1:] for each in (self.level, self.best))
-        return f"Between “{worst}” and “{best}”"
+        if self.level is Level.LIMITED:
+            return "Useful for large groups, perhaps for most analyses of its tables"
+        return "Perhaps useful, for large groups" + (" or more" if self.best is Level.GOOD else "")
 
     def to_json(self) -> dict[str, str]:
         """For shells."""
@@ -105,33 +107,30 @@ def judge(figures: _Figures, advice: str = "", best: _Figures | None = None) -> 
     other = level if best is None else _level(best)
     tables = "single columns" if figures.widest == 1 else f"up to {figures.widest} columns together"
     least = _EXACT * figures.bound * max(figures.rows, 1)
-    noise = _between(figures, best, 1)
-    bad = f"groups under {noise} {things}, single people, more columns together"
+    bad = f"groups under {_ends(figures, best, 1)} {things}, single people, more columns together"
     if level is Level.POOR and other is Level.POOR:
         good = "trying out code on rows of the right form"
         bad = "any number that matters"
     elif least <= max(figures.rows, 1) / 2:
-        held = _between(figures, best, _EXACT)
+        held = _ends(figures, best, _EXACT)
         good = f"cells of {tables} that hold {held} {things} or more (accurate to ±10 %)"
     else:
         good = f"cells of {tables} with shares far above {percent(figures.bound)}"
     if figures.doubtful:
         bad = f"{figures.doubtful} together (its rows contradict what was measured); {bad}"
-    decided = _decided(figures, level)
-    if best is not None:
-        decided = f"the pessimistic end of the forecast of {decided}"
+    decided = _decided(figures, level, best)
     return Verdict(level, good, bad, advice, None if other is level else other, decided)
 
 
-def _between(figures: _Figures, best: _Figures | None, times: float) -> str:
-    """So many times the bound in rows: a number, or both ends of a forecast."""
-    ends = [_about(times * f.bound * max(f.rows, 1)) for f in (best, figures) if f is not None]
-    return " to ".join(dict.fromkeys(ends))
+def _ends(figures: _Figures, best: _Figures | None, times: float) -> str:
+    """So many times the bound in rows, at the pessimistic end; and at the other, if that differs."""
+    ends = [_about(times * f.bound * max(f.rows, 1)) for f in (figures, best) if f is not None]
+    return ", perhaps ".join(dict.fromkeys(ends))
 
 
-def _decided(figures: _Figures, level: Level) -> str:
+def _decided(figures: _Figures, level: Level, best: _Figures | None) -> str:
     """Which of the figures the level follows from, with its limits."""
-    mean = figures.mean or 0.0
+    ends = [f for f in (best, figures) if f is not None]
     if figures.noise:
         return "the tables, which say hardly more than the schema does"
     if level is Level.DOUBTFUL:
@@ -139,9 +138,13 @@ def _decided(figures: _Figures, level: Level) -> str:
     limits = "(limits: {} for most analyses, {} for large groups)"
     if _level(replace(figures, mean=0.0)) is level:  # the worst cell alone would do
         told = limits.format(percent(_GOOD_BOUND).removesuffix(" %"), percent(_LIMITED_BOUND)[:-2])
-        return f"the bound on the worst cell, {points(figures.bound)} {told}"
+        shares = [points(each.bound).partition(" ") for each in ends]
+        between = " to ".join(dict.fromkeys(number for number, _, _ in shares))
+        of = "forecast at " if best is not None else ""
+        return f"the bound on the worst cell, {of}{between} {shares[-1][2]} {told}"
     told = limits.format(percent(_GOOD), percent(_LIMITED))
-    return f"the typical table, with about {percent(mean)} of its rows in another cell {told}"
+    between = " to ".join(dict.fromkeys(percent(each.mean or 0.0) for each in ends))
+    return f"the typical table, with about {between} of its rows in another cell {told}"
 
 
 def _about(rows: float) -> str:

@@ -279,7 +279,7 @@ def _privacy(bundle: Bundle) -> str:
     if relation is Relation.REPLACE and promise["rows_public"] is None:
         raise PrivacyError("neighbours = replace needs a public number of rows")
     stated = "row" if unit is None else unit.to_json()
-    words = promise_words(budget, relation, promise["rows_public"], unit)
+    words = promise_words(budget.recorded, relation, promise["rows_public"], unit)
     if not _same(promise["unit"], stated) or promise["words"] != words:
         raise _Refused(f"the promise is {words!r}; it is stated otherwise")
     for name in ("method", "workload"):

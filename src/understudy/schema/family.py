@@ -323,6 +323,12 @@ class FamilySchema(Schema):
         return self.parents, self.children, self.family
 
     @property
+    def named(self) -> dict[str, Schema]:
+        """Parents and children by the names of their tables."""
+        parents, children, family = self.tables
+        return {family.parent: parents, family.child: children}
+
+    @property
     def number_public(self) -> int | None:
         """How many parents there are."""
         return None if self.rows_public is None else self.rows_public // self.weight
@@ -395,22 +401,22 @@ class FamilySchema(Schema):
     @property
     def marked(self) -> dict[str, tuple[str, ...]]:
         """What was read from private rows, by table and column; see `Schema`."""
-        parents, children, family = self.tables
+        _, _, family = self.tables
         found = {family.child: family.read_from_rows} if family.read_from_rows else {}
-        for name, schema in ((family.parent, parents), (family.child, children)):
+        for name, schema in self.named.items():
             found |= {f"{name}.{column}": marks for column, marks in schema.marked.items()}
         return found
 
     def require_confirmed(self) -> None:
         """Refuse a schema that is not fit for a release; see `Schema`."""
-        parents, children, family = self.tables
+        _, _, family = self.tables
         if family.read_from_rows:
             raise UnconfirmedError(
                 f"how {family.parent!r} and {family.child!r} belong together was read from private "
                 f"rows ({', '.join(family.read_from_rows)}); check it, and delete the `read_from_rows` "
                 "line of the table, or run `understudy schema review`"
             )
-        for name, schema in ((family.parent, parents), (family.child, children)):
+        for name, schema in self.named.items():
             _require_declared(name, schema)
             try:
                 schema.require_confirmed()
@@ -419,12 +425,11 @@ class FamilySchema(Schema):
         if read := [repr(rule.says) for rule in self.rules if rule.read_from_rows]:
             raise UnconfirmedError(
                 f"the schema holds rules that were read from private rows: {', '.join(read[:9])}; "
-                "keep those that are public knowledge (understudy schema rules --confirm) and drop the "
-                "others (understudy schema rules --drop)"
+                "keep those that are public knowledge and drop the others (understudy schema review)"
             )
 
     def _document(self) -> toml.Document:
-        parents, children, family = self.tables
+        _, _, family = self.tables
         head: dict[str, Any] = {"version": 2, "rows_public": self.number_public}
         own = {
             field.name: vars(family)[field.name]
@@ -437,7 +442,7 @@ class FamilySchema(Schema):
             {"name": family.child, "parent": family.parent, **own},
         ]
         columns: list[dict[str, Any]] = []
-        for name, schema in ((family.parent, parents), (family.child, children)):
+        for name, schema in self.named.items():
             shared = {"null_values": schema.null_values} if schema.null_values else {}
             tables[name == family.child] |= shared
             columns += [{"table": name, **toml.column_facts(c)} for c in schema.columns]

@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from understudy.columns import Category
 from understudy.columns.base import MOST_CELLS
@@ -93,11 +92,6 @@ class Nodes:
         """How many nodes every block has."""
         counted = Counter(self.blocks)
         return tuple(counted[kind] for kind in self.kinds)
-
-    @cached_property
-    def block_of(self) -> NDArray[np.intp]:
-        """The number of every node's block; never falls."""
-        return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
     @cached_property
     def schema(self) -> Schema:

@@ -26,10 +26,10 @@ from understudy.columns import (
     UndeclaredCategory,
     UndeclaredShape,
 )
-from understudy.columns.arrow import array_of, pc, same_stored, type_name, valid_of
+from understudy.columns.arrow import pc, same_stored, type_name, valid_of
 from understudy.columns.base import are_texts, decoded, encoded, is_whole, near, some
 from understudy.columns.binned import Binned
-from understudy.columns.reading import distinct_texts, flat, null_texts, shown
+from understudy.columns.reading import flat, nulled, shown
 from understudy.constraints.deriving import Derived, Domain, derived_columns, targets
 from understudy.constraints.geography import Geography, Places
 from understudy.constraints.rule import Condition, Dependency, Rule, compared
@@ -341,13 +341,12 @@ class Schema(Domain):
         """
         if self.unit is None:
             raise SchemaError("the schema declares no unit; every row is one")
-        texts = _texts(batch.column(self.unit.column), self.null_values)
-        return pc.utf8_trim_whitespace(texts)
+        return pc.utf8_trim_whitespace(nulled(batch.column(self.unit.column), self.null_values))
 
     def texts(self, batch: pa.RecordBatch | pa.Table, name: str) -> pa.Array:
         """The cells of a column as texts, null where they say so. Never fails on a value."""
         (own,) = (column.null_values for column in self.columns if column.name == name)
-        return _texts(batch.column(name), (*self.null_values, *own))
+        return nulled(batch.column(name), (*self.null_values, *own))
 
     @property
     def absent(self) -> Clique:
@@ -483,15 +482,17 @@ class Schema(Domain):
         *,
         unit: str | None = None,
         max_rows: int | None = None,
+        equal: bool = False,
     ) -> Schema:
         """The same with the marks of a draft cleared, of these columns or of all.
 
         Whoever calls it states that the marked facts are public. `unit` says who is protected: a
-        column that tells people apart, of whose rows `max_rows` count, or "row".
+        column that tells people apart, of whose rows `max_rows` count, with `equal` together as one,
+        or "row".
         """
         from understudy.draft import confirm
 
-        return confirm(self, columns, unit=unit, max_rows=max_rows)
+        return confirm(self, columns, unit=unit, max_rows=max_rows, equal=equal)
 
     def require_confirmed(self) -> None:
         """Refuse a schema that is not fit for a release.
@@ -517,8 +518,7 @@ class Schema(Domain):
         if read := [repr(rule.says) for rule in self.rules if rule.read_from_rows]:
             raise UnconfirmedError(
                 f"the schema holds rules that were read from private rows: {some(read)}; keep those "
-                "that are public knowledge (understudy schema rules --confirm) and drop the others "
-                "(understudy schema rules --drop)"
+                "that are public knowledge and drop the others (understudy schema review)"
             )
         if not self.modelled and not self.undeclared:
             raise SchemaError("no column is modelled; declare at least one with a domain")
@@ -626,16 +626,6 @@ class Schema(Domain):
     def digest(self) -> str:
         """SHA-256 of the canonical text: equal for equal schemas, whatever the comments."""
         return hashlib.sha256(self.dumps(comments=False).encode()).hexdigest()
-
-
-def _texts(array: pa.Array | pa.ChunkedArray, tokens: Sequence[str]) -> pa.Array:
-    parts: list[pa.Array] = []
-    for chunk in flat(array):
-        texts, index = distinct_texts(chunk)
-        null = np.append(null_texts(texts, tokens), True)
-        named = pa.concat_arrays([texts.cast(pa.string()), pa.nulls(1, pa.string())])
-        parts.append(named.take(array_of(np.where(null[index], len(texts), index))))
-    return pa.concat_arrays(parts)
 
 
 def _unit_word(head: Mapping[str, Any]) -> str:

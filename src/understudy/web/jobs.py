@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from understudy.errors import InputError
+from understudy.releases.outline import gone
 from understudy.web.workspace import Workspace, now, read_json, unused, write_json
-from understudy.wording import number
+from understudy.wording import number, percent
 
 ACTIVE = ("starting", "waiting", "running", "cancelling")
 """States in which a process is at work."""
@@ -247,7 +248,7 @@ class Jobs:
             return Spent()
         ended = replace(release, outcome=release.outcome or "aborted")
         after = replace(books, releases={**books.releases, release.id: ended}).spent()
-        left = f"ε = {number(after.remaining_epsilon)} of this table's "
+        left = percent(max(0.0, 1 - gone(after, books.facts)))
         return Spent(
             release.id,
             release.budget.to_json()["epsilon"],
@@ -255,7 +256,7 @@ class Jobs:
             release.planned,
             release.outcome or "open",
             books.facts.composition,
-            f"{left}{number(books.facts.budget.epsilon)} is left",
+            f"{left} of this table's budget of ε = {number(books.facts.budget.epsilon)} is left",
         )
 
     def owners(self) -> dict[str, Job]:

@@ -19,6 +19,7 @@ from understudy._version import __version__
 from understudy.errors import UnderstudyError
 from understudy.markup import environment
 from understudy.privacy.ledger import Books, Dataset, Ledger
+from understudy.releases.outline import gone
 from understudy.web.errors import status_of
 from understudy.web.guard import Settings, form_token, wants_page
 from understudy.web.jobs import Jobs
@@ -41,9 +42,6 @@ class Account:
     """What is left of a table's budget, for a meter."""
 
     books: Books
-    spent: Fraction
-    left: Fraction
-    left_delta: Fraction
 
     @property
     def dataset(self) -> Dataset:
@@ -56,17 +54,16 @@ class Account:
         return self.dataset.budget.epsilon
 
     @property
-    def share(self) -> float:
-        """How much of it is gone."""
-        return min(1.0, float(self.spent / self.total))
+    def remains(self) -> float:
+        """The share that is left of what adds up."""
+        return max(0.0, 1 - gone(self.books.spent(), self.dataset))
 
 
 def account_of(ledger: Ledger, name: str, opened: list[str] | None = None) -> Account | None:
     """The account of a table; None where nobody has opened one."""
     if name not in (ledger.datasets() if opened is None else opened):
         return None
-    spent, books = ledger.spent(name), ledger.books(name)
-    return Account(books, spent.epsilon, spent.remaining_epsilon, spent.remaining_delta)
+    return Account(ledger.books(name))
 
 
 @dataclass(eq=False)

@@ -48,7 +48,7 @@ def used_ledger(path):
 
 
 def _seen(ledger, name):
-    return ledger.spent(name), ledger.more_like(name, Budget.of("0.05", "1e-10"), GOOD)
+    return ledger.spent(name), ledger.books(name).more_like(Budget.of("0.05", "1e-10"), GOOD)
 
 
 def never_more(file, before):
@@ -445,10 +445,10 @@ def test_a_budget_of_three_lasts_for_seven_or_eight_releases_of_one(path):
     with Ledger(path) as ledger:
         opened = ledger.open_dataset("people", Budget.of(3, "1e-9"))
         assert opened.composition == "zcdp"
-        forecast = ledger.more_like("people", one, plan)
+        forecast = ledger.books("people").more_like(one, plan)
         made = 0
         while True:
-            assert ledger.more_like("people", one, plan) == forecast - made
+            assert ledger.books("people").more_like(one, plan) == forecast - made
             try:
                 held = reserve(ledger, one, plan)
             except BudgetExhausted:
@@ -460,7 +460,7 @@ def test_a_budget_of_three_lasts_for_seven_or_eight_releases_of_one(path):
         assert made == forecast
         assert made in (7, 8)
         basic = ledger.open_dataset("basic", Budget.of(3, "3e-9"), composition="basic")
-        assert ledger.more_like(basic.name, one, plan) == 3
+        assert ledger.books(basic.name).more_like(one, plan) == 3
 
 
 def test_a_cancelled_release_costs_what_it_drew(path):
@@ -565,10 +565,10 @@ def test_the_first_release_may_take_the_whole_account_and_then_nothing_else_fits
     plan, small = whole(total), Plan((Charge("a", Gaussian(1e6)),))
     with Ledger(tmp_path / "l") as ledger:
         ledger.open_dataset("t", total)
-        assert ledger.more_like("t", total, plan) == 1
+        assert ledger.books("t").more_like(total, plan) == 1
         made = ledger.reserve("t", total, plan, relation=RELATION)
         assert ledger.spent("t").remaining_epsilon == 0
-        assert ledger.more_like("t", total, small) == 0
+        assert ledger.books("t").more_like(total, small) == 0
         with pytest.raises(BudgetExhausted):
             ledger.reserve("t", total, small, relation=RELATION)
         made.charge("b")
@@ -586,7 +586,7 @@ def test_settled_without_a_draw_it_gives_the_account_back(tmp_path):
         ledger.open_dataset("t", total)
         ledger.reserve("t", total, whole(total), relation=RELATION).settle("aborted")
         assert ledger.spent("t").epsilon == 0
-        assert ledger.more_like("t", total, whole(total)) == 1
+        assert ledger.books("t").more_like(total, whole(total)) == 1
 
 
 def test_after_another_release_it_does_not_fit(tmp_path):

@@ -58,7 +58,7 @@ def runner(path, barrier, results):
 def race(path, tmp_path, rule, processes):
     with Ledger(path) as ledger:
         ledger.open_dataset("people", TOTAL, RELATION, rule)
-        fit = ledger.more_like("people", asked(), RACE)
+        fit = ledger.books("people").more_like(asked(), RACE)
     assert fit > 3
     barrier, drawn = FORK.Barrier(processes), tmp_path / "drawn"
     codes = exit_codes([forked(runner, path, barrier, drawn) for _ in range(processes)])
@@ -66,7 +66,7 @@ def race(path, tmp_path, rule, processes):
     with Ledger(path) as ledger:
         ledger.verify("people")
         assert len(ledger.releases("people")) == fit
-        assert ledger.more_like("people", asked(), RACE) == 0
+        assert ledger.books("people").more_like(asked(), RACE) == 0
         assert ledger.spent("people").epsilon <= TOTAL.epsilon
         charged = {m.id: len(m.charges) for m in ledger.releases("people")}
     assert Counter(drawn.read_text().split()) == charged

@@ -61,17 +61,20 @@ def test_what_is_done_within_a_stage_is_said(tmp_path):
 
 
 def test_cancelling_says_what_it_costs_now():
-    none = Spent("a", "1", 0, 29, "open", "zcdp", "ε = 2 of this table's 2 is left")
-    some = replace(none, drawn=8, left="ε = 1.4 of this table's 2 is left")
+    none = Spent("a", "1", 0, 29, "open", "zcdp", "100 % of this table's budget of ε = 2 is left")
+    some = replace(none, drawn=8, left="80 % of this table's budget of ε = 2 is left")
     assert none.if_cancelled == "If you cancel now, nothing is charged."
     said = "8 of 29 planned draws so far. If you cancel now,"
-    assert some.if_cancelled == f"{said} they stay spent: ε = 1.4 of this table's 2 is left."
+    assert (
+        some.if_cancelled
+        == f"{said} they stay spent: 80 % of this table's budget of ε = 2 is left."
+    )
     assert replace(some, composition="basic").if_cancelled.startswith(
         f"{said} the whole ε = 1 stays"
     )
     ended = replace(some, state="aborted")
     assert ended.words == (
-        "8 of 29 planned draws were made and stay spent; ε = 1.4 of this table's 2 is left."
+        "8 of 29 planned draws were made and stay spent; 80 % of this table's budget of ε = 2 is left."
     )
 
 

@@ -29,10 +29,10 @@ def test_from_an_upload_to_an_answer_without_a_script(custodian):
     assert "Every fact is confirmed" in confirmed.text
     assert page.post(f"{at}/releases", **FAST).status_code == 422  # no budget yet
     opened = page.post(f"{at}/budget", epsilon="3", delta="1e-8")
-    assert "ε = <b>3</b> left of 3" in opened.text
+    assert "<b>100 %</b> left of ε = 3" in opened.text
     planned = page.client.get(f"{at}/plan", params={**FAST, "rows": "400"})
     assert "Budget afterwards" in planned.text
-    assert "ε = 2" in planned.text
+    assert "This release takes" in planned.text
     done = page.post(f"{at}/releases", **FAST, name="for all")
     assert "The release is done" in done.text
     shown = page.client.get("/releases/for-all", params={"q": "age >= 5 and city = 'Aa'"})
@@ -179,12 +179,12 @@ def test_answers_are_shown_and_taken_back_one_after_another(custodian):
     at = "/tables/visits/schema"
     page.post(f"{at}/text", text=DRAFT)
     table = page.site.workspace.table("visits")
-    shown = page.post(f"{at}/unit", column="ward", max_rows="3")
-    assert "One ward is protected." in shown.text
+    shown = page.post(f"{at}/unit", column="patient_id", other="ward", max_rows="3")
+    assert "One ward (at most 3 of its rows count) is protected." in shown.text
     shown = page.post(f"{at}/decisions", key="identifiers", choice="public")
     assert "leave out patient_id? Yes: leave it out" in shown.text
     shown = page.post(f"{at}/undo")
-    assert "One ward is protected." in shown.text
+    assert "One ward (at most 3" in shown.text
     assert "patient_id? Yes" not in shown.text
     page.post(f"{at}/undo")
     assert table.schema.read_text() == DRAFT
@@ -209,6 +209,21 @@ def test_buttons_of_all_questions_have_one_order(custodian):
     orders = [[c for c in order if c != "replace"] for order in orders if len(order) > 2]
     assert len(orders) == 2
     assert all(order == ["public", "private", "drop"] for order in orders)
+
+
+def test_an_answer_may_be_about_some_of_the_columns(custodian):
+    page = custodian
+    table = visits()
+    page.upload("visits.csv", csv_bytes(table.append_column("room", table["ward"])))
+    at = "/tables/visits/schema"
+    room = DRAFT.partition('[[column]]\nname = "ward"')[2].partition("[[column]]")[0]
+    page.post(f"{at}/text", text=f'{DRAFT}\n[[column]]\nname = "room"{room}')
+    only = {"key": "values:ward", "choice": "private", "only-2": "on"}
+    assert "room: Let releases find it privately" in page.post(f"{at}/decisions", **only).text
+    columns = {c.name: c for c in Schema.load(page.site.workspace.table("visits").schema).columns}
+    assert columns["room"].values == "discover"
+    assert columns["ward"].values == ("A", "B", "C")
+    assert "values" in columns["ward"].read_from_rows
 
 
 def test_columns_say_what_becomes_of_them(custodian):
@@ -385,7 +400,11 @@ def test_a_schema_with_a_unit_comes_as_text(custodian, make):
     page.post("/tables/visits/schema/text", text=schema.dumps())
     shown = page.client.get("/tables/visits/schema").text
     assert "one patient_id, with at most 2 rows" in shown
-    page.post("/tables/visits/schema/unit", column="patient_id", max_rows="5")
+    assert (
+        'name="equal" value="yes" checked' in page.client.get("/tables/visits/schema").text
+    ) == (make is not Unit)
+    equal = "" if make is Unit else "yes"
+    page.post("/tables/visits/schema/unit", column="patient_id", max_rows="5", equal=equal)
     kept = Schema.load(page.site.workspace.table("visits").schema).unit
     assert kept == make("patient_id", 5, salt="2026")
 

@@ -5,12 +5,12 @@ import zipfile
 from io import BytesIO
 
 import pytest
+from bench import households as homes
 from pyarrow import csv
 
 import understudy as us
 from tests.web.conftest import SCHEMA, csv_bytes, zipped
 from understudy.schema import Schema
-from understudy.testing import households as homes
 
 AT = "/tables/households"
 

@@ -28,8 +28,6 @@ from understudy.privacy.cost import Charge, Discovery, Event, Plan, Zcdp, event_
 from understudy.privacy.relation import Relation
 from understudy.units import Unit, group
 
-__all__ = ["Account", "Books", "Charged", "Composition", "Dataset", "Made", "planned", "refined"]
-
 Composition = Literal["basic", "zcdp"]
 
 _ENDLESS = 1 << 40
@@ -92,10 +90,11 @@ class Dataset:
         """A budget protects rows or the values of one column; others do not add up to it."""
         column = None if unit is None else unit.column
         if column != self.unit:
+            own = f" --unit {column}" if column else ""
             raise RelationError(
                 f"dataset {self.name!r} was opened for unit = {self.unit or 'row'}; a release with "
                 f"unit = {column or 'row'} cannot be added to the same account. Open another dataset "
-                f"(`understudy ledger open … --unit COLUMN`), or change unit in the schema"
+                f"(`understudy ledger open …{own}`), or change unit in the schema"
             )
 
     def to_json(self) -> dict[str, Any]:

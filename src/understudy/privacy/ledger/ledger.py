@@ -32,8 +32,6 @@ from understudy.privacy.relation import Relation
 from understudy.privacy.stores import Lost, Place, Server, SqliteStore, open_store, place
 from understudy.units import Unit, group
 
-__all__ = ["Ledger", "Said", "own_ledger"]
-
 Said = tuple[str, Mapping[str, Any]]
 """The kind and the body of an entry to append."""
 
@@ -225,10 +223,6 @@ class Ledger:
     def spent(self, name: str) -> Account:
         """What is spent and what is left."""
         return self._opened(name).spent()
-
-    def more_like(self, name: str, budget: Budget, plan: Plan, unit: Unit | None = None) -> int:
-        """How many more releases of this budget and plan fit into what is left."""
-        return self._opened(name).more_like(budget, plan, unit)
 
     # -- releases --------------------------------------------------------------------------------
 

@@ -23,8 +23,6 @@ from understudy.privacy.ledger.books import Books, Charged, Dataset, Made, refin
 if TYPE_CHECKING:
     from understudy.privacy.ledger.ledger import Ledger, Said
 
-__all__ = ["Reservation"]
-
 
 class Reservation:
     """A reserved release: it charges its plan, draw by draw, and is settled once.

@@ -43,15 +43,6 @@ from understudy.privacy.questions.requests import (
 )
 from understudy.privacy.relation import Relation
 
-__all__ = [
-    "BestModels",
-    "Models",
-    "Scorer",
-    "cost_scores",
-    "divergence_scores",
-    "jensen_shannon_step",
-]
-
 Scorer = Callable[[NDArray[Any]], float]
 """A public function of rows of codes (h, d)."""
 

@@ -41,15 +41,6 @@ from understudy.privacy.questions.requests import (
 )
 from understudy.privacy.relation import Relation
 
-__all__ = [
-    "VARIATION_GRID",
-    "TotalVariations",
-    "WorstError",
-    "WorstErrorOfRows",
-    "WorstQueryError",
-    "variation_step",
-]
-
 VARIATION_GRID = 2
 """Sums of absolute errors are multiples of half a row: coarse enough to be accounted exactly."""
 

@@ -41,8 +41,6 @@ from understudy.privacy.questions.requests import (
     tables_of,
 )
 
-__all__ = ["CellCounts", "Marginals", "RowCount", "ThresholdedErrors"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Marginals:

@@ -27,8 +27,6 @@ from understudy.privacy.questions.requests import (
     tables_of,
 )
 
-__all__ = ["Critic"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Critic:

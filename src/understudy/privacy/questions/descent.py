@@ -38,16 +38,6 @@ from understudy.privacy.losses import Logistic, Loss, Softmax, Squared
 from understudy.privacy.mechanisms import added, top
 from understudy.privacy.questions.requests import Noised, gaussian
 
-__all__ = [
-    "UNIT",
-    "LinearGradient",
-    "SteepestVertex",
-    "TargetLevels",
-    "Vertex",
-    "Weights",
-    "l2_units",
-]
-
 _RESIDUALS = 2**16
 
 UNIT = GRID * _RESIDUALS

@@ -49,8 +49,6 @@ from understudy.privacy.gate import Facts, Need
 from understudy.privacy.mechanisms import Grouped, noised
 from understudy.privacy.questions.requests import Counts, require_rows_at_hand
 
-__all__ = ["UNIT", "Groups", "Network", "NetworkGradient", "clipped_sums"]
-
 _INPUTS, _DELTAS = 2**12, 2**24
 UNIT = _INPUTS * _DELTAS
 """How far one row moves the sum of a group: its threshold, in units of the grid."""

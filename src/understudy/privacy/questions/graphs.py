@@ -29,8 +29,6 @@ from understudy.privacy.questions.requests import (
     require_cliques,
 )
 
-__all__ = ["Degrees", "Triangles"]
-
 
 def _nodes(pair: Clique, facts: Facts) -> int:
     """Two columns of as many values: the ends of an edge. Their number of values."""

@@ -37,8 +37,6 @@ from understudy.privacy.mechanisms import added
 from understudy.privacy.questions.requests import Counts, require_cliques
 from understudy.privacy.relation import Relation
 
-__all__ = ["GRID", "KINDS", "Moments", "RandomFeatures", "event_for", "summed"]
-
 GRID = 2**12
 """Features are multiples of 1/4096."""
 KINDS = ("fourier", "relu", "softplus")

@@ -46,8 +46,6 @@ from understudy.privacy.questions.requests import (
     require_sides,
 )
 
-__all__ = ["BernoulliRejection", "Payoff", "covered", "half_log_odds", "rejection_scale"]
-
 # Below it, log-odds would pass what float64 resolves.
 _STEEPEST = 2.0**-20
 _MOST = 2**62

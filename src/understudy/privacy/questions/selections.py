@@ -50,15 +50,6 @@ from understudy.privacy.questions.requests import (
 )
 from understudy.privacy.relation import Relation
 
-__all__ = [
-    "LARGEST_WEIGHT",
-    "Picked",
-    "PickedCells",
-    "PickedQueries",
-    "WorstCell",
-    "WorstMarginals",
-]
-
 LARGEST_WEIGHT = 4096
 """Weights of marginals are whole numbers up to this."""
 

@@ -17,8 +17,6 @@ from understudy.privacy.gate import Facts, Need
 from understudy.privacy.mechanisms import Held, found
 from understudy.units import group
 
-__all__ = ["Values"]
-
 
 @dataclass(frozen=True, slots=True)
 class Values:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import secrets
-from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Form, Query, Request
@@ -16,12 +15,14 @@ from understudy.errors import BudgetExhausted, InputError, UnderstudyError
 from understudy.game.methods import METHODS
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Plan
+from understudy.releases.outline import Room
 from understudy.schema import Modelled, Schema
 from understudy.units import Unit, things
 from understudy.web.guard import session_of, wants_page
 from understudy.web.pages.tables import about_rows, confirmed, family_of, plain_number, whole
 from understudy.web.site import Account, Here, Named, Site, account_of
 from understudy.web.workspace import Table
+from understudy.wording import percent
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -139,7 +140,7 @@ def _known(site: Site, table: Table) -> dict[str, Any]:
     with site.workspace.ledger() as ledger:
         account = account_of(ledger, table.id)
     schema = confirmed(table, account)
-    empty = {"outline": None, "shown": [], "after": None, "problem": "", "status": 200}
+    empty = {"outline": None, "shown": [], "room": None, "problem": "", "status": 200}
     shared = {"family": family_of(schema), "things": things(schema.unit)}
     about = about_rows(table, schema)
     return {"table": table, "account": account, "schema": schema, "about": about, **shared, **empty}
@@ -157,8 +158,8 @@ async def _outlined(site: Site, known: dict[str, Any], form: PlanForm) -> dict[s
     except UnderstudyError as error:
         problem, status = site.problem(error)
         return {**known, "problem": problem, "status": status}
-    after = None if account is None else _after(account, known["schema"].unit, outline)
-    return {**known, "outline": outline, "shown": _shown(outline), "after": after}
+    room = None if account is None else _room(account, known["schema"].unit, outline)
+    return {**known, "outline": outline, "shown": _shown(outline), "room": room}
 
 
 def _shown(outline: dict[str, Any]) -> list[tuple[str, float]]:
@@ -171,18 +172,9 @@ def _shown(outline: dict[str, Any]) -> list[tuple[str, float]]:
     return sorted(pairs, key=lambda pair: -pair[1])[:_SHOWN]
 
 
-@dataclass(frozen=True, slots=True)
-class After:
-    """What a planned release would leave of the budget, and how many like it fit, itself included."""
-
-    left: float
-    fit: int
-
-
-def _after(account: Account, unit: Unit | None, outline: dict[str, Any]) -> After:
+def _room(account: Account, unit: Unit | None, outline: dict[str, Any]) -> Room:
     budget, plan = Budget.from_json(outline["budget"]), Plan.from_json(outline["charges"])
-    left = account.books.after(budget, plan, unit).remaining_epsilon
-    return After(float(left), account.books.more_like(budget, plan, unit))
+    return Room.of(account.books, budget, plan, unit)
 
 
 @router.get("/tables/{identity}/plan/forecast")
@@ -241,10 +233,11 @@ def _require_left(
     account: Account, unit: Unit | None, outline: dict[str, Any], table: Table
 ) -> None:
     """Refuse early what the account cannot bear; the job's reservation is what decides."""
-    if not _after(account, unit, outline).fit:
-        total, budget = account.dataset, Budget.from_json(outline["budget"])
+    room = _room(account, unit, outline)
+    if not room.fit:
+        budget = Budget.from_json(outline["budget"])
         raise BudgetExhausted(
-            f"the release asks for {budget}, but of the total {total.budget} of {table.name} only "
-            f"ε = {float(account.left):.6g}, δ = {float(account.left_delta):.3g} is left. Nothing "
+            f"the release asks for {budget}, which takes {percent(room.takes)} of the total "
+            f"{account.dataset.budget} of {table.name}, and {percent(room.before)} is left. Nothing "
             f"was spent; ask for less"
         )

@@ -402,7 +402,8 @@ async def decide(request: Request, table: Named) -> Response:
         decision, said = decision_named(schema, form.get("key", "")), list[str]()
         for about, choice, text in _answers(decision, form):
             schema = answered(schema, about, choice, text)
-            said.append(_VERDICTS.get(choice, text) or about.yes)
+            named = f"{', '.join(about.columns)}: " if about != decision else ""
+            said.append(named + (_VERDICTS.get(choice, text) or about.yes))
     except UnderstudyError as error:
         return _not_saved(request, table, error)
     if decision.topic is Topic.RULES:
@@ -421,6 +422,8 @@ def _answers(decision: Decision, form: Mapping[str, str]) -> list[tuple[Decision
     if choice not in tuple(Choice):
         raise InputError(f"choice = {choice[:40]!r} is no answer; use one of the buttons")
     choice = Choice(choice)
+    some = [name for at, name in enumerate(decision.columns, 1) if f"only-{at}" in form]
+    decision = decision.of(*some) if some else decision
     if choice is not Choice.REPLACE or decision.shared:
         return [(decision, choice, form.get("text", ""))]
     typed = {name: form.get(f"text-{name}", "") for name in decision.columns}
@@ -438,24 +441,32 @@ async def confirm_all(table: Named) -> Response:
 
 @router.post("/tables/{identity}/schema/unit")
 async def choose_unit(
-    request: Request, table: Named, column: Typed = "", max_rows: Typed = ""
+    request: Request,
+    table: Named,
+    column: Typed = "",
+    other: Typed = "",
+    max_rows: Typed = "",
+    equal: Typed = "",
 ) -> Response:
-    """Say who is protected: one row, or everybody with at most so many rows each."""
+    """Say who is protected: one row, or everybody with at most so many rows each.
+
+    `other` is a column that the draft did not offer. With `equal` rows count together as one.
+    """
     schema = load_schema(table)
-    before, unit = schema.unit, None
+    before, unit, column = schema.unit, None, other or column
     try:
         if column:
             most = whole(max_rows, "rows of one person")
             if most is None:
                 raise InputError(f"say how many rows of one {column[:60]} may count, such as 5")
-            make = Unit.sharing if before is not None and before.equal else Unit
+            make = Unit.sharing if equal else Unit
             unit = make(column, most, "" if before is None else before.salt)
             if column not in [c.name for c in schema.columns if isinstance(c, Identifier)]:
                 schema = schema.resolved({column: Identifier(column)})
         changed = schema.protecting(unit)
     except InputError as error:
         return _not_saved(request, table, error)
-    return _kept(table, changed, f"One {column or 'row'} is protected.")
+    return _kept(table, changed, f"One {unit or 'row'} is protected.")
 
 
 _SIBLINGS = {

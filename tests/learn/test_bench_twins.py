@@ -4,9 +4,9 @@ import subprocess
 import sys
 
 import pytest
+from bench import twins
+from bench.twins import NonPrivateLasso, NonPrivateLogisticRegression
 from learners import classes_table, logistic, numbers_table
-
-from understudy.learn import NonPrivateLasso, NonPrivateLogisticRegression
 
 
 @pytest.mark.usefixtures("fixed_noise")
@@ -27,11 +27,9 @@ def test_the_twins_are_a_bit_better_and_keep_no_account():
 
 def test_twins_know_no_ledger():
     code = (
-        "import sys\nfrom understudy.learn import NonPrivateLasso\n"
+        "import sys\nfrom bench.twins import NonPrivateLasso\n"
         "print('understudy.privacy.ledger' in sys.modules, 'opendp' in sys.modules)"
     )
-    import understudy.learn.twins as twins
-
     assert "ledger" not in vars(twins)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split()[1] == "False"

@@ -17,8 +17,6 @@ from understudy.schema.schema import Column
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["KEY", "LARGEST", "ORDER", "PATIENT_COLUMNS", "VISIT_COLUMNS", "Visits", "visits"]
-
 KEY, ORDER, LARGEST = "patient_id", "number", 5
 
 REGIONS, SEXES = ("coast", "hills", "north", "south"), ("female", "male")

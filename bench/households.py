@@ -19,8 +19,6 @@ from understudy.schema.schema import Column
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["HOUSEHOLD_COLUMNS", "KEY", "LARGEST", "PERSON_COLUMNS", "Households", "households"]
-
 KEY = "household_id"
 """The key of a household and the foreign key of a person."""
 LARGEST = 6

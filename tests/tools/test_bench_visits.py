@@ -1,8 +1,7 @@
 """Visits are repeatable, legal, and have the structure they promise."""
 
 import numpy as np
-
-from understudy.testing.visits import KEY, LARGEST, ORDER, PATIENT_COLUMNS, VISIT_COLUMNS, visits
+from bench.visits import KEY, LARGEST, ORDER, PATIENT_COLUMNS, VISIT_COLUMNS, visits
 
 
 def test_tables_are_repeatable_legal_and_in_order():

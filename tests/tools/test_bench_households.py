@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
-
-from understudy.errors import InputError
-from understudy.testing.households import (
+from bench.households import (
     HOUSEHOLD_COLUMNS,
     KEY,
     LARGEST,
     PERSON_COLUMNS,
     households,
 )
+
+from understudy.errors import InputError
 
 
 def test_tables_are_repeatable_and_legal():
