@@ -35,7 +35,7 @@ REFUSED = [
     (["--max-upload", "0"], "max_upload"),
     (["--add-user", "ana", "--remove-user", "ben"], "not both"),
     (["--remove-user", "ana"], "no user 'ana'"),
-    (["--add-user", "ana", "--role", "king"], "custodian or analyst"),
+    (["--add-user", "ana", "--role", "king"], "is not one of"),
 ]
 
 
