@@ -109,6 +109,24 @@ def test_a_walk_through_all_of_it(walk, draft: Path):
     assert "nothing is open" in out
 
 
+def test_one_row_a_person_is_an_answer_where_nobody_was_found_with_several(walk, draft: Path):
+    draft.write_text(
+        """[understudy]
+version = 1
+read_from_rows = ["unit"]
+
+[[column]]
+name = "sex"
+type = "category"
+values = ["F", "M"]
+"""
+    )
+    code, out, _ = walk("a")
+    assert code == 0
+    assert "nothing is open" in out
+    Schema.load(draft).require_confirmed()
+
+
 def test_nothing_is_accepted_by_the_enter_key(walk, draft: Path):
     before = Schema.load(draft)
     code, out, _ = walk("", "", "", "", "", "")

@@ -319,13 +319,14 @@ def _settled(
 
     whole, decision = decision, _some_of(decision, choice)
     if choice is not Choice.REPLACE:
-        if decision.columns:
+        meant = decision is whole or bool(decision.columns)  # nobody may hold several rows
+        if meant:
             changed = answered(schema, decision, choice)
             others = [each for each in whole.columns if each not in decision.columns]
             if whole.topic == "rules" and others:
                 changed = answered(changed, whole.of(*others), Choice.DROP)
             keep(changed)
-        return bool(decision.columns)
+        return meant
     wanted = _WANTED[decision.topic].format(decision.columns[0])
     shell.paragraph((f"Give {wanted}. Enter leaves it as it is.", "dim"), indent=2)
     asked = False
