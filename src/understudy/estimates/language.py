@@ -415,7 +415,7 @@ class _Asked:
                 levels = column.labels()[: column.size - column.nullable]
                 first = self._base(levels, base)
                 terms += [Term(at, code) for code in range(len(levels)) if code != first]
-                names += [f"{column.name}[{label}]" for label in levels if label != levels[first]]
+                names += [_term(column.name, label) for label in levels if label != levels[first]]
                 missing += [(at, column.size - 1)] * column.nullable
             else:
                 terms.append(Term(at))
@@ -435,6 +435,11 @@ class _Asked:
         if base.text not in levels:
             self._fail(base.start, f"{base.text!r} is no value{near(base.text, levels)}")
         return levels.index(base.text)
+
+
+def _term(name: str, label: str) -> str:
+    """One value of a column, as coefficients are named: sex[F], age[10-20)."""
+    return f"{name}{label}" if label.startswith(("[", "(")) else f"{name}[{label}]"
 
 
 def _quoted(name: str) -> str:
