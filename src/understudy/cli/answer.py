@@ -96,7 +96,7 @@ def _summed(by: Sequence[str], cells: int, release: Release) -> str:
     told = (
         f"The bound is that of the certified table of {' and '.join(by)}: {cells} "
         f"{release.certificate.of} of "
-        f"± {wording.points(release.certificate.bound)} each"
+        f"± {wording.at_most(release.certificate.bound)} percentage points each"
     )
     sizes = {len(family.clique) for family in release.workload.families}
     if len(by) < 2 or 1 in sizes:

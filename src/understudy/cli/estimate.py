@@ -81,9 +81,10 @@ def estimate(
         return
     why, purpose = release.advice(asked)
     if purpose is not None:
+        method = "" if release.method.get("name") == "maxent" else "--method maxent "
         why += (
-            f". A new release with --purpose {quoted(purpose)} would measure them together, and costs "
-            "budget of its own"
+            f". A new release with {method}--purpose {quoted(purpose)} would measure them together, "
+            "and costs budget of its own"
         )
     if purpose is not None or any(_guessed(each.parts) for each in told):
         shell.note(f"{why}.")
