@@ -78,9 +78,10 @@ def answer(
             *words.scope(release.schema.unit),
         ]
     )
+    parsed = Predicate.parse(predicate, release.schema)
     if answer.by is not None and answer.cells > 1:
-        shell.note(_summed(answer.by, answer.cells, release))
-    for remark in Predicate.parse(predicate, release.schema).remarks:
+        shell.note(_summed(answer.by, answer.cells, release, alone=len(parsed.clique) == 1))
+    for remark in parsed.remarks:
         shell.note(f"{remark}.")
     if wide and release.certificate.variations is None:
         shell.note(
@@ -91,18 +92,14 @@ def answer(
         shell.note(f"For an estimated interval, which is often narrower and not certified: {asked}")
 
 
-def _summed(by: Sequence[str], cells: int, release: Release) -> str:
-    """Where a bound that is larger than the certificate's own comes from."""
-    told = (
-        f"The bound is that of the certified table of {' and '.join(by)}: {cells} "
-        f"{release.certificate.of} of "
-        f"± {wording.at_most(release.certificate.bound)} percentage points each"
-    )
-    sizes = {len(family.clique) for family in release.workload.families}
-    if len(by) < 2 or 1 in sizes:
+def _summed(by: Sequence[str], cells: int, release: Release, *, alone: bool) -> str:
+    """Where a bound beyond the certificate's own comes from; `alone` is a question of one column."""
+    each = f"± {wording.at_most(release.certificate.bound)} percentage points each"
+    table = f"The bound is that of the certified table of {' and '.join(by)}"
+    told = f"{table}: {cells} {release.certificate.of} of {each}"
+    if len(by) < 2 or not alone:
         return f"{told}."
-    joined = "+".join(f"marginals:{size}" for size in sorted({1, *sizes}))
     return (
         f"{told}. Tables of one column are not certified by themselves in this workload; a new release "
-        f"with --workload {joined} certifies them."
+        "with marginals:1 in its --workload, such as marginals:1+marginals:2, certifies them."
     )
