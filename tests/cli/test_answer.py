@@ -20,6 +20,14 @@ def test_answer(survey: Path):
     assert (unknown.code, "did you mean" in unknown.err) == (2, True)
 
 
+def test_a_bound_that_adds_up_cells_says_where_it_comes_from(survey: Path):
+    one = " ".join(run("answer", survey / "survey.release", "sex = 'female'").err.split())
+    assert "The bound is that of the certified table of" in one
+    assert "such as marginals:1+marginals:2, certifies them" in one
+    pair = run("answer", survey / "survey.release", "smoker and sex = 'female'").err
+    assert "certified table of" not in pair
+
+
 def test_of_which_rows_figures_are(case: Case):
     """With a unit, a release is of the rows that count: answers, estimates and the release say so."""
     case.schema.write_text(

@@ -26,6 +26,9 @@ def test_several_and_tests(survey: Path):
     groups = run("estimate", folder, "mean(age) by sex")
     assert (groups.code, "mean(age) where sex = female" in groups.out) == (0, True)
     assert "for the population" in groups.out
+    unseen = "No noisy table of this release holds sex and age together"
+    assert unseen in " ".join(groups.err.split())
+    assert "--method maxent --purpose subgroups:sex" in " ".join(groups.err.split())
     untested = run("estimate", folder, "independence(age, sex)")  # columns were measured alone
     assert (untested.code, "no table with both age and sex" in untested.err) == (2, True)
     silent = run("estimate", folder, "mean(age) where sex = 'other' and smoker")

@@ -8,6 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.schema_strategies import arrays, columns
+from understudy.columns.base import near
 from understudy.errors import WorkloadError
 from understudy.schema import Boolean, Category, Date, Integer, Modelled, Number, Schema
 
@@ -215,3 +216,8 @@ def _holds(point, op, literal) -> bool:
         ">": point > literal,
         ">=": point >= literal,
     }[op]
+
+
+def test_only_what_is_about_as_near_is_named_beside_the_nearest():
+    assert near("readmited", ("examide", "readmitted")) == " (did you mean 'readmitted'?)"
+    assert near("dige", ("diga", "digs", "x")) == " (did you mean 'digs' or 'diga'?)"

@@ -48,11 +48,15 @@ def test_a_usual_type_holds_every_value_and_another_is_tried():
 def test_a_value_that_is_not_there_is_answered_with_the_one_to_use():
     codes = Category("diag", ("250.1", "250*", "4*"), other="OTHER", prefixes=(3, 1))
     for value, said in (
-        ("250.83", r"too few rows hold it, and they count under its first characters; use '250\*'"),
+        ("250.83", r"too few rows hold it, .* all that begin so are diag in \(.250\*., .250.1.\)$"),
         ("401", r"use '4\*'"),
         ("V", r"such as 250.1, 250\*, 4\*; OTHER stands for all others"),
     ):
         with pytest.raises(WorkloadError, match=said):
             codes.compare("=", value)
+    bands = Category("age", ("[0-10)", "[10-20)", "[20-30)"), ordinal=True)
+    for number, band in ((5, "10-20"), (10, "10-20"), (65, "20-30")):
+        with pytest.raises(WorkloadError, match=rf"such as age >= '\[{band}\)'$"):
+            bands.compare(">=", number)
     with pytest.raises(WorkloadError, match=r"one of its 2 values \(did you mean 'Female'\?\)$"):
         Category("sex", ("Female", "Male")).compare("=", "F")

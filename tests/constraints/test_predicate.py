@@ -334,3 +334,16 @@ def test_columns_that_are_too_far_apart_to_compare():
     schema = Schema((Integer("a", -(2**63), 2**63 - 1, 2), Integer("b", -(2**63), 2**63 - 1, 2)))
     with pytest.raises(WorkloadError, match="too far apart"):
         Predicate.parse("a < b", schema)
+
+
+def test_a_group_of_rare_codes_does_not_hold_those_with_values_of_their_own():
+    codes = Category("diag", ("250.6", "250*", "4*"), other="OTHER", prefixes=(3, 1))
+    schema = Schema((codes, Boolean("b")))
+    missing = "diag = '250*' does not hold values of their own that begin so: 250.6"
+    for text, said in (
+        ("b and not diag = '250*'", (missing,)),
+        ("diag in ('250*', '250.6')", ()),
+        ("diag = '250*' or diag = '250.6'", ()),
+        ("diag = '4*'", ()),
+    ):  # fmt: skip
+        assert Predicate.parse(text, schema).remarks == said

@@ -42,6 +42,16 @@ def test_the_interval_is_the_smaller_of_cells_and_variation(made):
     assert many.high - many.estimate <= max(made.certificate.variations) + 1e-9
 
 
+def test_of_how_many_cells_a_bound_is_the_sum(made):
+    """A share of one column comes from a table of two, unless the workload has the column itself."""
+    pairs = replace(made, certificate=replace(made.certificate, variations=None))
+    assert pairs.answer("sex = 'F' and visits = 2").cells == 1
+    single = pairs.answer("sex = 'F'")
+    assert single.cells > 1
+    assert single.high == min(1.0, single.estimate + single.cells * made.certificate.bound)
+    assert made.answer("visits >= 1 and age >= 10").cells == 0  # a total variation
+
+
 def test_three_columns_are_not_covered_by_pairs(made):
     answer = made.answer("age > 50 and sex = 'F' and visits = 0")
     assert not answer.certified

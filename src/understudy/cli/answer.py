@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 from rich.text import Text
 
@@ -10,6 +11,9 @@ from understudy import wording
 from understudy.cli import options, shell, words
 from understudy.cli.commands import command
 from understudy.cli.options import argument
+
+if TYPE_CHECKING:
+    from understudy.releases import Release
 
 _WIDE = 0.2
 
@@ -35,6 +39,7 @@ def answer(
     [bold]Example[/bold]
       understudy answer patients.release "age >= 65 and sex = 'F'"
     """
+    from understudy.queries import Predicate
     from understudy.releases import Release
 
     release = Release.load(folder)
@@ -73,11 +78,28 @@ def answer(
             *words.scope(release.schema.unit),
         ]
     )
+    parsed = Predicate.parse(predicate, release.schema)
+    if answer.by is not None and answer.cells > 1:
+        shell.note(_summed(answer.by, answer.cells, release, alone=len(parsed.clique) == 1))
+    for remark in parsed.remarks:
+        shell.note(f"{remark}.")
     if wide and release.certificate.variations is None:
         shell.note(
-            "The interval is wide because it adds up a bound for every cell; a release made with "
-            "--variations has narrower ones."
+            "A release made with --variations has narrower intervals where many cells are added."
         )
     if release.tables:
         asked = command("estimate", folder, f"share({predicate})")
         shell.note(f"For an estimated interval, which is often narrower and not certified: {asked}")
+
+
+def _summed(by: Sequence[str], cells: int, release: Release, *, alone: bool) -> str:
+    """Where a bound beyond the certificate's own comes from; `alone` is a question of one column."""
+    each = f"± {wording.at_most(release.certificate.bound)} percentage points each"
+    table = f"The bound is that of the certified table of {' and '.join(by)}"
+    told = f"{table}: {cells} {release.certificate.of} of {each}"
+    if len(by) < 2 or not alone:
+        return f"{told}."
+    return (
+        f"{told}. Tables of one column are not certified by themselves in this workload; a new release "
+        "with marginals:1 in its --workload, such as marginals:1+marginals:2, certifies them."
+    )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from rich.text import Text
 
 from understudy.cli import options, shell, words
+from understudy.cli.commands import quoted
 from understudy.cli.options import argument, option
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def estimate(
     [bold]Example[/bold]
       understudy estimate patients.release "mean(income) by sex"
     """
-    from understudy.estimates import Estimate, Estimates, Independence
+    from understudy.estimates import Estimate, Estimates, Independence, remarks
     from understudy.releases import Release
 
     release = Release.load(folder)
@@ -74,11 +75,19 @@ def estimate(
             shell.note(f"{named}: {why}.")
     words.facts(words.scope(release.schema.unit))
     told = [found] if isinstance(found, Estimate) else found if isinstance(found, Estimates) else []
-    if any(_guessed(each.parts) for each in told):
-        shell.note(
-            "Most of an interval here allows for what the noisy tables do not tell; a release with "
-            "--purpose measures its columns together and more accurately."
+    for remark in remarks(asked, release.schema):
+        shell.note(f"{remark}.")
+    if all(each.determined and not _guessed(each.parts) for each in told):
+        return
+    why, purpose = release.advice(asked)
+    if purpose is not None:
+        method = "" if release.method.get("name") == "maxent" else "--method maxent "
+        why += (
+            f". A new release with {method}--purpose {quoted(purpose)} would measure them together, "
+            "and costs budget of its own"
         )
+    if purpose is not None or any(_guessed(each.parts) for each in told):
+        shell.note(f"{why}.")
 
 
 def _guessed(parts: Parts | None) -> bool:

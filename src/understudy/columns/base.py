@@ -29,11 +29,15 @@ Masks = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in", "not in", "is null", "is not null")
 _SPELLINGS = {"==": "=", "<>": "!="}
 _FEW = 9
+_ALIKE = 0.2
+"""How much less like a word than the nearest one others are that are named beside it."""
 
 
 def near(word: str, known: Iterable[str]) -> str:
     """A remark on the nearest known words, or ""."""
     close = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
+    like = [difflib.SequenceMatcher(None, each, word).ratio() for each in close]
+    close = [each for each, ratio in zip(close, like, strict=True) if ratio > like[0] - _ALIKE]
     return f" (did you mean {' or '.join(repr(c) for c in close)}?)" if close else ""
 
 

@@ -1,5 +1,6 @@
 """Columns whose cells are single values: categories and booleans."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass, field
@@ -298,18 +299,40 @@ class Category(Modelled):
         text, known = _text(literal), [_text(value) for value in self.listed]
         for length, codes in self.parents:
             if text[:length] in codes:
+                parent = f"{text[:length]}*"
+                beside = self.beside(parent)
+                whole = f"{_named(self.name)} in ({_quoted([parent, *beside])})"
                 self._misuse(
                     f"{literal!r} is not one of its {len(self.values)} values: too few rows hold it, "
-                    f"and they count under its first characters; use '{text[:length]}*'"
+                    f"and they count under its first characters, in '{parent}'; "
+                    + (f"all that begin so are {whole}" if beside else f"use '{parent}'")
                 )
         begun = [value for value in known if value.lower().startswith(text.lower())] if text else []
         hint = f" (did you mean {begun[0]!r}?)" if len(begun) == 1 else near(text, known)
         others = "" if self.other is None else f"; {_text(self.other)} stands for all others"
         values = ", ".join(map(_text, self.values[:10]))
+        if self.ordinal and kind is str and isinstance(literal, int | float):
+            others += (
+                "; its values are in an order, and are compared with one of them, such as "
+                f"{_named(self.name)} >= {_quoted([self._next(literal)])}"
+            )
         self._misuse(
             f"{literal!r} is not one of its {len(self.values)} values"
             f"{hint or ', such as ' + values}{others}"
         )
+
+    def beside(self, parent: str) -> list[str]:
+        """The values of their own that begin as a parent does, which it does not hold."""
+        found = (_text(value) for value in self.values)
+        return [text for text in found if text.startswith(parent[:-1]) and text != parent]
+
+    def _next(self, number: float) -> Value:
+        """The first value that begins at a number or beyond it, such as [70-80) of 65."""
+        for value in self.values:
+            begins = re.search(r"-?\d+(\.\d+)?", _text(value))
+            if begins is not None and float(begins.group()) >= number:
+                return value
+        return self.values[-1]
 
     def _compare(self, op: str, literals: Sequence[Any]) -> Masks:
         if op == "in":
@@ -374,6 +397,16 @@ class Boolean(Modelled):
         among = op == "in"
         holds = np.isin(places, literals) if among else _INEQUALITIES[op](places, literals[0])
         return holds, holds.copy()
+
+
+def _named(name: str) -> str:
+    """A column in a condition."""
+    return name if name.isidentifier() else '"' + name.replace('"', '""') + '"'
+
+
+def _quoted(values: Sequence[Value]) -> str:
+    """Values in a condition."""
+    return ", ".join("'" + _text(value).replace("'", "''") + "'" for value in values)
 
 
 def is_parent(text: str, prefixes: Sequence[int]) -> bool:

@@ -34,8 +34,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.columns.amounts import Amounts, Linear, amounts
-from understudy.columns.base import Masks
+from understudy.columns.base import Masks, some
 from understudy.columns.binned import Cells
+from understudy.columns.category import Category, is_parent
 from understudy.constraints.deriving import Domain, Mapped, Total
 from understudy.constraints.tokens import NAMES, Token, fail, tokens
 from understudy.errors import WorkloadError
@@ -90,17 +91,23 @@ _Leaf: TypeAlias = _Test | _Sum
 _Node: TypeAlias = _Leaf | _Not | _Joined
 
 
-def _columns(node: _Node) -> Iterator[str]:
+def _leaves(node: _Node) -> Iterator[_Leaf]:
     match node:
-        case _Test():
-            yield node.column
-        case _Sum():
-            yield from node.linear.names
+        case _Test() | _Sum():
+            yield node
         case _Not():
-            yield from _columns(node.part)
+            yield from _leaves(node.part)
         case _Joined():
             for part in node.parts:
-                yield from _columns(part)
+                yield from _leaves(part)
+
+
+def _columns(node: _Node) -> Iterator[str]:
+    for leaf in _leaves(node):
+        if isinstance(leaf, _Test):
+            yield leaf.column
+        else:
+            yield from leaf.linear.names
 
 
 @dataclass(frozen=True)
@@ -207,6 +214,26 @@ class Predicate:
         node = self._node
         parts = node.parts if isinstance(node, _Joined) and node.word == "and" else (node,)
         return tuple(self._of(self.text, self._schema, part) for part in parts)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Which values that begin alike a condition on such as '250*' does not hold."""
+        named: dict[str, list[str]] = {}
+        for leaf in _leaves(self._node):
+            if isinstance(leaf, _Test):
+                held = leaf.literal if isinstance(leaf.literal, tuple) else (leaf.literal,)
+                named.setdefault(leaf.column, []).extend(
+                    each for each in held if isinstance(each, str)
+                )
+        found: list[str] = []
+        for name, values in named.items():
+            column = self._schema.column(name)
+            if isinstance(column, Category):
+                for value in (each for each in values if is_parent(each, column.prefixes)):
+                    if beside := [each for each in column.beside(value) if each not in values]:
+                        said = f"{name} = '{value}' does not hold values of their own that begin so"
+                        found.append(f"{said}: {some(beside)}")
+        return tuple(found)
 
     def _places(self, spread: _Spread, shape: tuple[int, ...]) -> tuple[Mask, Mask]:
         schema = self._schema

@@ -7,14 +7,15 @@ release tells; `estimate` answers a question about it. See docs/estimate.md for 
 from __future__ import annotations
 
 from understudy.errors import InputError
+from understudy.estimates.advice import advice, remarks
 from understudy.estimates.estimate import Estimate, Estimates, Parts
 from understudy.estimates.independence import Independence, independence
 from understudy.estimates.language import Independent, Own, bound, logit, ols, parsed, statistic
 from understudy.estimates.solve import Known, estimated
 
 __all__ = [
-    "Estimate", "Estimates", "Independence", "Known", "Own", "Parts", "estimate", "independent",
-    "logit", "ols", "statistic",
+    "Estimate", "Estimates", "Independence", "Known", "Own", "Parts", "advice", "estimate",
+    "independent", "logit", "ols", "remarks", "statistic",
 ]  # fmt: skip
 
 TARGETS = ("population", "table")

@@ -57,6 +57,11 @@ class Estimate:
     """How it is told: "%" of a share, "points" of a difference of shares; numbers stay shares of 1."""
 
     @property
+    def base(self) -> bool:
+        """Whether it is 0 by definition: the value that others of a column are compared with."""
+        return self.parts is None and self.determined
+
+    @property
     def determined(self) -> bool:
         """Whether there is a number."""
         return self.value is not None
@@ -64,6 +69,8 @@ class Estimate:
     @property
     def shown(self) -> tuple[str, str, str]:
         """(value, low, high) with as many digits as the interval makes meaningful, and one more."""
+        if self.base:
+            return "0 (base)", "–", "–"
         if self.value is None or self.low is None or self.high is None:
             return "not determined", "–", "–"
         times = 100 if self.unit else 1
@@ -78,6 +85,8 @@ class Estimate:
         if not self.determined:
             return f"{self.name}: not determined ({self.warning})"
         value, low, high = self.shown
+        if self.base:
+            return f"{self.name} = {value}; {self.warning}"
         sure = f"estimated, {100 * self.level:g} %, {self.target}"
         told = f"{self.name} = {value} [{low}, {high}] ({sure})"
         return told if self.warning is None else f"{told}; {self.warning}"

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 from understudy.columns.base import Modelled, near
 from understudy.columns.category import Boolean, Category
-from understudy.constraints.tokens import NAMES, Token, fail, tokens
+from understudy.constraints.tokens import NAMES, Token, fail, named, tokens
 from understudy.errors import WorkloadError
 from understudy.estimates.frame import Condition, condition
 from understudy.estimates.inner import inner
@@ -368,14 +368,14 @@ class _Asked:
         at = self._position(found[0])
         column = self.schema.modelled[at]
         if isinstance(column, Boolean):
-            return condition(_quoted(column.name), self.schema)
+            return condition(named(column.name), self.schema)
         if not logistic:
             self._require_number(at, found[0].start)
             return at
         if isinstance(column, Category) and column.size - column.nullable == 2:
             value = str(column.values[-1]).replace("'", "''")
             shown = f"'{value}'" if isinstance(column.values[-1], str) else value
-            return condition(f"{_quoted(column.name)} = {shown}", self.schema)
+            return condition(f"{named(column.name)} = {shown}", self.schema)
         self._fail(
             found[0].start,
             f"the outcome {column.name!r} has more than two values; write a condition, such as "
@@ -395,27 +395,27 @@ class _Asked:
             if token.kind not in NAMES:
                 self._fail(token.start, "expected a column, or C(column)")
             base: Token | None = None
-            dummies, named = False, token
+            dummies, word = False, token
             token = next(found)
-            if named.text == "C" and token.text == "(" and token.kind == "mark":
-                dummies, named = True, next(found)
-                if named.kind not in NAMES:
-                    self._fail(named.start, "expected a column: C(column) or C(column, 'base')")
+            if word.text == "C" and token.text == "(" and token.kind == "mark":
+                dummies, word = True, next(found)
+                if word.kind not in NAMES:
+                    self._fail(word.start, "expected a column: C(column) or C(column, 'base')")
                 token = next(found)
                 if token.text == ",":
                     base, token = next(found), next(found)
                 if token.text != ")":
                     self._fail(token.start, "expected ')': C(column) or C(column, 'base')")
                 token = next(found)
-            at = self._position(named)
+            at = self._position(word)
             if at in {term.column for term in terms}:
-                self._fail(named.start, f"column {named.text!r} stands here twice")
+                self._fail(word.start, f"column {word.text!r} stands here twice")
             column = self.schema.modelled[at]
             if dummies or isinstance(column, Boolean) or not _is_number(column):
                 levels = column.labels()[: column.size - column.nullable]
                 first = self._base(levels, base)
                 terms += [Term(at, code) for code in range(len(levels)) if code != first]
-                names += [f"{column.name}[{label}]" for label in levels if label != levels[first]]
+                names += [_term(column.name, label) for label in levels if label != levels[first]]
                 missing += [(at, column.size - 1)] * column.nullable
             else:
                 terms.append(Term(at))
@@ -437,8 +437,9 @@ class _Asked:
         return levels.index(base.text)
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def _term(name: str, label: str) -> str:
+    """One value of a column, as coefficients are named: sex[F], age[10-20)."""
+    return f"{name}{label}" if label.startswith(("[", "(")) else f"{name}[{label}]"
 
 
 def _group(mean: Mean) -> str:

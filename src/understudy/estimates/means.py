@@ -214,6 +214,11 @@ class Odds(Within):
         """Both."""
         return self.pair
 
+    @property
+    def divisor(self) -> str:
+        """Of the four."""
+        return "the share of rows in one of the four cells"
+
     def _cells(self, frame: Frame) -> Floats:
         a, b = (frame.share(each) for each in self.pair)
         held = self.domain.share(frame)

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique
 from understudy.estimates.frame import Condition, Frame
-from understudy.estimates.statistic import Fitted, Undefined, Within
+from understudy.estimates.statistic import Fitted, Gone, Undefined, Within
 
 _ROUNDS = 50
-_RARE = "noise hides how many rows have it; the regression is over the others"
-_BASE = "it is the base that others are compared with; noise hides the first value"
+_RARE = Gone(
+    "too few rows have it beside the noise for a coefficient; the regression is over the others"
+)
+_BASE = Gone("the others are compared with it, for too few rows have the first value", base=True)
 _STEEP = 30.0
 """Of a logistic regression, the largest log odds; beyond, the outcome is separated."""
 
@@ -61,10 +63,10 @@ class Regression(Within):
         """The outcome, where it is a condition."""
         return (self.outcome,) if isinstance(self.outcome, Condition) else ()
 
-    def without(self, rare: Mapping[int, frozenset[int]]) -> tuple[Regression, Mapping[str, str]]:
+    def without(self, rare: Mapping[int, frozenset[int]]) -> tuple[Regression, Mapping[str, Gone]]:
         """Without rows that have rare values; where a base is rare, the next value takes its place."""
         terms, missing = dict(zip(self.terms, self.names[1:], strict=True)), [*self.missing]
-        why: dict[str, str] = {}
+        why: dict[str, Gone] = {}
         for column, codes in rare.items():
             own = {term.code for term in terms if term.column == column}
             hidden = codes - {code for at, code in missing if at == column}
@@ -80,6 +82,11 @@ class Regression(Within):
                     why[terms.pop(Term(column, first))] = _BASE
         names = (self.names[0], *terms.values())
         return replace(self, names=names, terms=tuple(terms), missing=tuple(missing)), why
+
+    @property
+    def divisor(self) -> str:
+        """Of one value of a category, or of all; of a logistic outcome on one side of it."""
+        return "the share of its rows" + (" on one side of the outcome" if self.logistic else "")
 
     def _parts(self, frame: Frame) -> tuple[Floats, Floats, Floats]:
         """(regressors, outcome, how much of every point counts)."""

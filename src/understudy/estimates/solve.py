@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from math import hypot, sqrt
 
 import numpy as np
@@ -35,7 +36,7 @@ from understudy.estimates.frame import Frame
 from understudy.estimates.interval import half_width
 from understudy.estimates.points import collapsed
 from understudy.estimates.reduced import Reduced, column_noise, reduced
-from understudy.estimates.statistic import Fitted, Interval, Measured, Statistic, Undefined
+from understudy.estimates.statistic import Fitted, Gone, Interval, Measured, Statistic, Undefined
 from understudy.models import Measured as Table
 from understudy.models import View
 from understudy.schema import Schema
@@ -54,10 +55,6 @@ in their shares is estimated: beyond, what its influence function leaves out is 
 UNSEEN = (
     "it rests on what three or more columns show only together, which was never measured; a release "
     "whose certified workload has a marginal of these columns would bound it"
-)
-_UNCLEAR = (
-    "how many rows are in its group is not known well enough: they are few, or its columns were not "
-    "measured together, which a purpose asks for"
 )
 _RARER = (1, 4, 16)
 """Where nothing can be said, values that are so many times less rare are left out too."""
@@ -104,7 +101,7 @@ def estimated(
 
 def _told(statistic: Statistic, about: _About, target: str, level: float) -> dict[str, Estimate]:
     """Estimates by their names; without some rare values, where nothing could be said with them."""
-    gone: Mapping[str, str] | None = None
+    gone: Mapping[str, Gone] | None = None
     lacking = dict.fromkeys(statistic.names, "the noise is too large for it")
     for times in _RARER:
         kept, less = statistic.without(about.rare(times))
@@ -117,7 +114,12 @@ def _told(statistic: Statistic, about: _About, target: str, level: float) -> dic
             lacking = dict.fromkeys(statistic.names, str(error))
         else:
             told = {estimate.name: estimate for estimate in made}
-            return told | {n: _undetermined(n, why, target, level) for n, why in gone.items()}
+            return told | {
+                name: Estimate(name, 0.0, 0.0, 0.0, level, target, None, None, each.why)
+                if each.base
+                else _undetermined(name, each.why, target, level)
+                for name, each in gone.items()
+            }
     return {name: _undetermined(name, why, target, level) for name, why in lacking.items()}
 
 
@@ -281,8 +283,9 @@ class _Run:
         model = self._model(k)
         why = None
         needed = settled.fitted.needed[k] if settled.fitted.needed else ()
-        if not all(self._clear(share) for share in needed):
-            why = _UNCLEAR
+        unclear = next(filter(None, map(self._unclear, needed)), None)
+        if unclear is not None:
+            why = unclear
         elif model is None:
             why = UNSEEN
         parts = Parts(
@@ -319,17 +322,33 @@ class _Run:
         low, high = self.statistic.limits(self.frame)
         value, half, why = measured.value, measured.half, measured.why
         if min(value + half, high) - max(value - half, low) >= 0.95 * (high - low):
-            why = why or "every value that is possible lies in the interval"
+            why = why or f"every value that is possible lies in the interval{self._apart}"
         ends = self.statistic.shown(np.clip([value, value - half, value + half], low, high))
         told = float(ends[0]), float(ends[1]), float(ends[2])
         return Interval(*told, measured.parts, measured.reliance, why)
 
-    def _clear(self, share: int) -> bool:
-        """Whether a share that is divided by is known well enough for that."""
+    def _unclear(self, share: int) -> str | None:
+        """Why a share that is divided by is not known well enough for that; None where it is."""
         correction, at = self.settled.correction, self.many + share
         bias = hypot(correction.missed[at], OMEGA_REST * correction.unseen[at])
         half = half_width(float(correction.noise[at]), bias, self.level)
-        return float(self.settled.fitted.shares[share] + correction.goal[at]) >= CLEAR * half
+        value = max(float(self.settled.fitted.shares[share] + correction.goal[at]), 0.0)
+        if value >= CLEAR * half:
+            return None
+        guessed = self._apart if bias > float(correction.noise[at]) else ""
+        return (
+            f"{self.statistic.divisor} is {100 * value:.2g} % ± {100 * half:.2g} points, and has to be "
+            f"{CLEAR:g} times its error or more{guessed}"
+        )
+
+    @property
+    def _apart(self) -> str:
+        """What of the columns was not measured together, if anything, in words."""
+        found = apart(self.known, self.points.columns)
+        if not found:
+            return ""
+        names = ", ".join(f"{one} and {other}" for one, other in found)
+        return f"; no noisy table holds {names} together"
 
     def _model(self, k: int) -> float | None:
         """A bound on the bias by what tables do not tell; None where there is none to trust."""
@@ -343,6 +362,16 @@ class _Run:
         if reliance > ONLY_CERTIFIED or (known is not None and reliance >= FLAGGED):
             return certain
         return usual if certain is None else min(usual, certain)
+
+
+def apart(known: Known, columns: Clique) -> list[tuple[str, str]]:
+    """The pairs of some columns that no noisy table holds together, by name."""
+    held = [set(table.clique) for table in known.tables]
+    return [
+        (known.schema.modelled[i].name, known.schema.modelled[j].name)
+        for i, j in combinations(columns, 2)
+        if not any({i, j} <= each for each in held)
+    ]
 
 
 def _with_rows(known: Known, tables: Sequence[Reduced]) -> Known:

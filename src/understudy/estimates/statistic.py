@@ -39,6 +39,14 @@ class Fitted:
 
 
 @dataclass(frozen=True, slots=True)
+class Gone:
+    """Why a name has no number of its own; `base` says that others are compared with it."""
+
+    why: str
+    base: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Measured:
     """A number that was fitted, known up to ± `half`; `why` says why it is not to be told."""
 
@@ -96,7 +104,12 @@ class Statistic(ABC):
         """The conditions that it uses."""
         return ()
 
-    def without(self, rare: Mapping[int, frozenset[int]]) -> tuple[Statistic, Mapping[str, str]]:
+    @property
+    def divisor(self) -> str:
+        """What the shares are that must not be nothing, in words."""
+        return "the share of rows in the group"
+
+    def without(self, rare: Mapping[int, frozenset[int]]) -> tuple[Statistic, Mapping[str, Gone]]:
         """The statistic without values of columns that noise hides, and why which names are gone.
 
         `rare` are their codes. Where a single one of them would leave nothing to say, it is left out.

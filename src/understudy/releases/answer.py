@@ -51,6 +51,8 @@ class Answer:
     confidence: float
     by: tuple[str, ...] | None
     """The columns of the certified family of queries behind the interval."""
+    cells: int = 0
+    """Of how many certified queries the larger bound is the sum; 0 where it is a total variation."""
 
     @property
     def certified(self) -> bool:
@@ -88,7 +90,7 @@ def answer(
     size = max(rows.num_rows, 1) if views is None else views.total
     estimate = float(np.count_nonzero(predicate.rows(rows))) / max(rows.num_rows, 1)
     confidence = 1 - certificate.beta
-    best: tuple[float, float, tuple[int, ...]] | None = None
+    best: tuple[float, float, tuple[int, ...], int] | None = None
     codes = schema.encode(rows)
     variations = certificate.variations or (math.inf,) * len(workload.families)
     for family, variation in zip(workload.families, variations, strict=True):
@@ -100,9 +102,9 @@ def answer(
             table = count(codes, schema.shape, clique)
         else:
             (table,) = views.tables([clique])
+        numbers = [_pieces(family, schema.shape, mask) for mask in (inner, outer)]
         below, above = (
-            min(number * certificate.bound if number else 0.0, variation)
-            for number in (_pieces(family, schema.shape, mask) for mask in (inner, outer))
+            min(number * certificate.bound if number else 0.0, variation) for number in numbers
         )
         # Whole rows are added up before they become a share, so that all of them are exactly 1.
         low = max(0.0, int(table[inner].sum()) / size - below)
@@ -110,13 +112,15 @@ def answer(
         if math.isinf(max(below, above)) and (low, high) == (0.0, 1.0):
             continue  # nothing is known from this family
         if best is None or high - low < best[1] - best[0]:
-            best = (low, high, clique)
+            added = max(numbers)
+            summed = math.isfinite(added) and added * certificate.bound <= variation
+            best = (low, high, clique, int(added) if summed else 0)
     if best is None:
         return Answer(text, estimate, None, None, confidence, None)
     if views is not None:  # a sample of views may leave what is certified of all
         estimate = min(max(estimate, best[0]), best[1])
     names = tuple(schema.modelled[i].name for i in best[2])
-    return Answer(text, estimate, best[0], best[1], confidence, names)
+    return Answer(text, estimate, best[0], best[1], confidence, names, best[3])
 
 
 def _pieces(family: Family, shape: tuple[int, ...], mask: NDArray[np.bool_]) -> float:

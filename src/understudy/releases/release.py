@@ -281,6 +281,12 @@ class Release:
 
         return estimate(self._known, asked, target, level)
 
+    def advice(self, asked: str) -> tuple[str, str | None]:
+        """Why an interval of `estimate` is wide, and the purpose of a new release that would help."""
+        from understudy.estimates import advice
+
+        return advice(self._known, asked, self.purposes)
+
     @cached_property
     def _known(self) -> Known:
         from understudy.releases.estimating import known
