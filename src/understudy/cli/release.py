@@ -181,7 +181,7 @@ def release(
     require_absent(out)
     loaded = options.confirmed(schema, data if where.path is None else None)
     loaded = options.read_as(loaded, reading.null, reading.drop_other_columns)
-    charged = options.account(account.ledger, account.dataset, account.expect_head)
+    charged = options.account(account.ledger, account.dataset, account.expect_head, loaded.unit)
     made = dict(vars(making))
     cover = (made.pop("title"), made.pop("owner"))
     wanted = options.wanted(target, choices, **made, **charged)
