@@ -99,7 +99,8 @@ def test_rows_that_contradict_what_was_measured_are_not_praised(release):
     useful = replace(release, certificate=replace(release.certificate, bound=0.001))
     judged = verdict(replace(useful, diagnostics=found))
     assert judged.level is Level.DOUBTFUL
-    assert judged.not_for.startswith("a × b together (its rows contradict what was measured)")
+    assert judged.not_for.startswith("a × b together; ")
+    assert judged.decided == "a × b, which the model could not fit"
     within = verdict(replace(useful, diagnostics={**found, "largest_residual": 5.0}))
     assert within.level is not Level.DOUBTFUL
     poor = replace(release, certificate=replace(release.certificate, bound=0.5), diagnostics=found)

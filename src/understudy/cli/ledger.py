@@ -312,7 +312,7 @@ def _left(account: Account, dataset: Dataset) -> str:
 
     share = wording.percent(1 - gone(account, dataset))
     if dataset.composition == "zcdp":
-        return share
+        return share + words.SQUARES
     return f"{share}: {_amount(account.remaining_epsilon, account.remaining_delta)}"
 
 
@@ -352,8 +352,8 @@ def _show(file: Place, view: _View) -> None:
         lines.append(("room for", f"{view.more:,} more like the last release {asked}"))
     words.facts([*lines, ("head", books.head)])
     if view.releases:
-        columns = ("release", "begun", "state", "ε", "δ", "method", "draws", "bundle")
-        listed = words.table(*columns, right=("ε", "δ", "draws"))
+        columns = ("release", "begun", "state", "ε asked", "δ", "method", "draws", "bundle")
+        listed = words.table(*columns, right=("ε asked", "δ", "draws"))
         for made in view.releases:
             colour = {"open": "yellow", "finished": "green"}.get(made["state"], "dim")
             listed.add_row(

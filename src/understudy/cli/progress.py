@@ -145,8 +145,8 @@ class Stages(_Line):
             return
         self._told = True
         self._say(
-            f"{verb} {wording.duration(passed)}, with {wording.duration(used)} of CPU time; the forecast "
-            f"was {wording.duration(self._about)} of CPU time"
+            f"{verb} {wording.duration(passed)}, with {wording.duration(used)} of CPU time; the "
+            f"forecast was {wording.duration(self._about)} of CPU time"
         )
 
     def _tick(self) -> None:

@@ -302,11 +302,12 @@ def about_report(out: Path) -> tuple[str, str]:
 
 def _aftermath(error: BaseException, wanted: Options, out: Path) -> str:
     """What a failed or interrupted release has left and what it has cost."""
-    cost = "No account was charged." if wanted.ledger is None else _cost(wanted)
+    cost = "Nothing was charged: no ledger was named." if wanted.ledger is None else _cost(wanted)
     if not isinstance(error, KeyboardInterrupt):
         return cost
     finished = f"The release was finished and is in {out}."
-    return f"{finished if out.exists() else 'Nothing was left behind.'} {cost}"
+    again = "Nothing was left behind. With --checkpoint DIR, a release can go on after this."
+    return f"{finished if out.exists() else again} {cost}"
 
 
 def _cost(wanted: Options) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from understudy.columns.base import near
 from understudy.constraints.rule import Comparison, Condition, Dependency, Formula, Rule
 from understudy.draft.alike import (
     SHORT,
@@ -87,10 +88,12 @@ def decision_named(schema: Schema, key: str) -> Decision:
         if own in decision.columns and decision.topic not in (Topic.UNIT, Topic.TYPES):
             return decision.of(own)
     waiting = ", ".join(found) or "none"
-    raise SchemaError(
-        f"no open decision is called {key!r}; open are: {waiting}. What was answered is changed in the "
-        f"schema file"
-    )
+    columns = [column.name for column in schema.columns]
+    if key.partition(":")[2] in columns or key in columns:
+        what = f"nothing is open about {key!r}; to change what was answered, edit the schema file"
+    else:
+        what = f"no open decision is called {key!r}{near(key, [*found, *columns])}"
+    raise SchemaError(f"{what}. Open decisions: {waiting}")
 
 
 def _of_family(schema: FamilySchema, seen: Sequence[RowsPerUnit]) -> tuple[Decision, ...]:
@@ -168,10 +171,11 @@ def _unit(schema: Schema, seen: Sequence[RowsPerUnit]) -> list[Decision]:
             + ("" if open_ else ": one row; and that no column names somebody with several"),
             "If one person has several rows and every row is protected by itself, the promise is "
             "weaker than it sounds: name the column that tells people apart, and how many rows of "
-            "one person may count. 5 rows need 5 times the noise of one; further rows are left out of "
-            "every figure. With 1, one row of each person is drawn, so what happens to those with many "
-            "rows gets rarer. Or let several rows of a person count together as one (weight = "
-            '"equal"), with the noise of one row; every list and every bound must then be declared.',
+            "one person may count: choose as many as most people have. 5 rows need 5 times the noise "
+            "of one; further rows are left out of every figure. With 1, one row of each person is "
+            "drawn, so what happens to those with many rows gets rarer. Or let several rows of a person count "
+            'together as one (weight = "equal"), with the noise of one row; every list and every bound '
+            "must then be declared.",
             (Choice.REPLACE,) if open_ else (Choice.PUBLIC, Choice.REPLACE),
             yes="No: every row is another person",
         )

@@ -422,7 +422,8 @@ class Books:
             own = share * rho_of(Budget(epsilon, budget.delta))
             return accounting.epsilon_from_rho(rho + own, left) <= total.epsilon
 
-        tried = (Fraction(k, 10) * Fraction(10) ** e for e in range(3, -4, -1) for k in range(99, 9, -1))
+        two_digits = [Fraction(digits, 10) for digits in range(99, 9, -1)]
+        tried = (Fraction(10) ** power * x for power in range(3, -4, -1) for x in two_digits)
         smaller = [epsilon for epsilon in tried if epsilon < budget.epsilon]
         at = bisect_left(smaller, True, key=fits)
         return smaller[at] if at < len(smaller) else Fraction(0)
