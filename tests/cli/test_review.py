@@ -241,6 +241,15 @@ def test_rules_that_an_answer_takes_with_it_are_named(draft: Path):
     assert Schema.load(draft).rules == ()
 
 
+def test_values_that_a_new_list_lacks_are_named(draft: Path):
+    made = run("schema", "review", draft, "--set", "job=baker, clerk, mayr")
+    assert "job: the new list lacks mayor, which the draft has; what is not listed counts as" in (
+        " ".join(made.out.split())
+    )
+    whole = run("schema", "review", draft, "--set", "sex=F, M, X")
+    assert "lacks" not in whole.out
+
+
 def test_a_command_answers_all_or_nothing(draft: Path):
     before = draft.read_text()
     for wrong in (["--public", "jobs"], ["--set", "size_a=9"], ["--private", "patient"]):

@@ -17,15 +17,15 @@ def program() -> str:
     found, started = shutil.which("understudy"), Path(sys.argv[0])
     if started.stem == "understudy" and started.is_file():
         same = found is not None and Path(found).samefile(started)
-        return "understudy" if same else _quoted(str(started))
+        return "understudy" if same else quoted(str(started))
     if found is not None and Path(found).parent == Path(sys.executable).parent:
         return "understudy"
-    return f"{_quoted(sys.executable)} -m understudy"
+    return f"{quoted(sys.executable)} -m understudy"
 
 
 def command(*parts: object) -> str:
     """A command line of this program, its parts quoted for a shell where they need it."""
-    return " ".join([program(), *(_quoted(str(part)) for part in parts)])
+    return " ".join([program(), *(quoted(str(part)) for part in parts)])
 
 
 def in_prose(text: str) -> str:
@@ -33,7 +33,7 @@ def in_prose(text: str) -> str:
     return _NAMED.sub(lambda _: f"`{program()} ", text)
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """As a shell reads it; in double quotes, which leave an apostrophe alone, where that is safe."""
     plain = shlex.quote(text)
     safe = plain == text or _SPECIAL_IN_DOUBLE_QUOTES & set(text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -12,7 +11,7 @@ from rich.text import Text
 
 from understudy import wording
 from understudy.cli import options, shell, words
-from understudy.cli.commands import command
+from understudy.cli.commands import command, quoted
 from understudy.cli.options import argument, option
 from understudy.errors import ChainBroken, InputError
 
@@ -91,7 +90,7 @@ def open_(
     state = "was open already" if known else "is open"
     shell.say("dataset ", (dataset, "bold"), f" {state} in {file}")
     words.facts(_facts(opened))
-    shell.say(f"\nGive `understudy release` --ledger {file} --dataset {shlex.quote(dataset)}")
+    shell.say(f"\nGive `understudy release` --ledger {file} --dataset {quoted(dataset)}")
 
 
 @app.command()
@@ -250,7 +249,7 @@ def _existing(where: str | Place) -> Ledger:
     from understudy.privacy.ledger import Ledger
 
     where = options.ledger(where)
-    named = shlex.quote(str(where))
+    named = quoted(str(where))
     remedy = f"make one with `understudy ledger open {named} --dataset NAME --epsilon E`"
     return Ledger(options.existing_ledger(where, remedy))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from understudy.cli.commands import quoted
 from understudy.columns.base import near
 from understudy.errors import InputError, UnconfirmedError
 
@@ -280,8 +280,8 @@ def account(
                 "--expect-head is of a dataset in a ledger; give --ledger and --dataset too"
             )
         return {}
-    own = "" if unit is None else f" --unit {shlex.quote(unit.column)}"
-    named = f"{shlex.quote(name)} --dataset {shlex.quote(dataset or '')}"
+    own = "" if unit is None else f" --unit {quoted(unit.column)}"
+    named = f"{quoted(name)} --dataset {quoted(dataset or '')}"
     opened = f"understudy ledger open {named} --epsilon TOTAL{own}"
     where = existing_ledger(name, f"open one with `{opened}`")
     from understudy.privacy.ledger import Ledger

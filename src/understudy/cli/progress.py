@@ -84,7 +84,7 @@ class _Line:
 
     def _say(self, line: str) -> None:
         self._last = time.monotonic()
-        self._console.print(line, soft_wrap=True)
+        self._console.print(line, soft_wrap=not self._console.is_terminal)
 
 
 class Stages(_Line):

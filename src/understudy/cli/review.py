@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from understudy import files
 from understudy.cli import options, shell, words
-from understudy.cli.commands import command
+from understudy.cli.commands import command, quoted
 from understudy.cli.options import argument, flag, option
 from understudy.columns.base import near, some
 from understudy.errors import InputError, SchemaError, UnderstudyError
@@ -166,11 +165,11 @@ def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
 
 
 def _lost(before: Schema, after: Schema, decision: Decision) -> None:
-    """Which rules of the draft an answer about columns took with it."""
-    kept = {rule.says for rule in after.rules}
-    for rule in before.rules if decision.topic != "rules" else ():
-        if rule.says not in kept:
-            shell.say(f"  dropped with it, as it needs what was declared: {rule.says}")
+    """What an answer about columns took with it."""
+    from understudy.draft.review import lost
+
+    for line in lost(before, after) if decision.topic != "rules" else ():
+        shell.paragraph((line, "yellow"), indent=2)
 
 
 def _list(path: Path, found: Sequence[Decision]) -> None:
@@ -183,7 +182,7 @@ def _list(path: Path, found: Sequence[Decision]) -> None:
         for line in _commands(path, decision):
             shell.say(f"    {line}")
         for rule in decision.columns[1:2] if decision.topic == "rules" else ():
-            shell.say(f"    or for one of them: --drop {shlex.quote(rule)}")
+            shell.say(f"    or for one of them: --drop {quoted(rule)}")
         if "replace" in decision.choices and decision.topic != "unit":
             name = decision.key if decision.shared else decision.columns[0]
             shell.say(f"    or by your own facts: --set '{name}=…'")

@@ -33,7 +33,9 @@ _FEW = 9
 
 def near(word: str, known: Iterable[str]) -> str:
     """A remark on the nearest known words, or ""."""
-    close = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
+    known = list(known)
+    close = difflib.get_close_matches(word, known, n=3, cutoff=0.85)
+    close = close or difflib.get_close_matches(word, known, n=3, cutoff=0.6)
     return f" (did you mean {' or '.join(repr(c) for c in close)}?)" if close else ""
 
 

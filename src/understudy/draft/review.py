@@ -31,7 +31,7 @@ from understudy.draft.names import Name
 from understudy.draft.people import RowsPerUnit
 from understudy.draft.typed import shown
 from understudy.errors import SchemaError
-from understudy.schema import Column, Identifier, Incomplete, Schema, Text
+from understudy.schema import Category, Column, Identifier, Incomplete, Schema, Text
 from understudy.schema.family import FamilySchema
 from understudy.schema.toml import column_facts
 from understudy.units import OPEN
@@ -94,6 +94,25 @@ def decision_named(schema: Schema, key: str) -> Decision:
     else:
         what = f"no open decision is called {key!r}{near(key, [*found, *columns])}"
     raise SchemaError(f"{what}. Open decisions: {waiting}")
+
+
+def lost(before: Schema, after: Schema) -> list[str]:
+    """What an answer took with it, in sentences: values that a new list lacks, rules of the draft."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for old, new in zip(before.columns, after.columns, strict=True):
+        kept = set(map(str, values_of(new)))
+        lacking = [value for value in values_of(old) if str(value) not in kept]
+        if isinstance(new, Category) and lacking:
+            instead = new.labels()[0] if new.other is None else new.other
+            found.setdefault((_quoted(lacking), shown(instead)), []).append(new.name)
+    told = [
+        f"{', '.join(names)}: the new list lacks {values}, which the draft has; what is not "
+        f"listed counts as {instead}"
+        for (values, instead), names in found.items()
+    ]
+    kept = {rule.says for rule in after.rules}
+    gone = [rule.says for rule in before.rules if rule.says not in kept]
+    return told + [f"dropped with it, as it needs what was declared: {says}" for says in gone]
 
 
 def _of_family(schema: FamilySchema, seen: Sequence[RowsPerUnit]) -> tuple[Decision, ...]:
@@ -173,9 +192,9 @@ def _unit(schema: Schema, seen: Sequence[RowsPerUnit]) -> list[Decision]:
             "weaker than it sounds: name the column that tells people apart, and how many rows of "
             "one person may count: choose as many as most people have. 5 rows need 5 times the noise "
             "of one; further rows are left out of every figure. With 1, one row of each person is "
-            "drawn, so what happens to those with many rows gets rarer. Or let several rows of a person count "
-            'together as one (weight = "equal"), with the noise of one row; every list and every bound '
-            "must then be declared.",
+            "drawn, so what happens to those with many rows gets rarer. Or let several rows of a person "
+            'count together as one (weight = "equal"), with the noise of one row; every list and every '
+            "bound must then be declared.",
             (Choice.REPLACE,) if open_ else (Choice.PUBLIC, Choice.REPLACE),
             yes="No: every row is another person",
         )
