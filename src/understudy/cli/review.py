@@ -238,12 +238,12 @@ def _walk(path: Path, seen: Sequence[RowsPerUnit], again: str) -> None:
             if not found:
                 return
             decision = found[0]
-            _ask(decision, f"{done + 1}, and {len(found) - 1} more")
+            _ask(decision, f"{max(done, 0) + 1}, and {len(found) - 1} more")
             answer = _asked(schema, decision, keep, undo=bool(answers))
             if answer is None:
                 return
             if answer == _UNDO:
-                _take_back(path, answers)
+                done -= _take_back(path, answers)
                 continue
             if not answer:
                 skipped.add(decision.key)
@@ -253,15 +253,16 @@ def _walk(path: Path, seen: Sequence[RowsPerUnit], again: str) -> None:
         raise
 
 
-def _take_back(path: Path, answers: list[tuple[str, str]]) -> None:
-    """The file as it was before the last answer, unless somebody has edited it since."""
+def _take_back(path: Path, answers: list[tuple[str, str]]) -> bool:
+    """Whether the file is as before the last answer again: not where somebody has edited it since."""
     before, after = answers[-1]
     if path.read_text(encoding="utf-8") != after:
         shell.complain(f"{path} was edited since that answer; change it there")
-        return
+        return False
     files.write(path, before)
     answers.pop()
     shell.say(("  Taken back.", "green"))
+    return True
 
 
 def _asked(
@@ -368,7 +369,7 @@ def _settled(schema: Schema, decision: Decision, choice: Choice, keep: _Keep) ->
             keep(changed, said)
         return bool(decision.columns)
     wanted = _WANTED[decision.topic].format(decision.columns[0])
-    if decision.shared and len(decision.columns) > 1 and _counted(decision):
+    if decision.topic == "values" and decision.shared and len(decision.columns) > 1:
         wanted += f", the same for all {len(decision.columns)} columns"
     shell.paragraph((f"Give {wanted}. Enter leaves it as it is.", "dim"), indent=2)
     asked = False

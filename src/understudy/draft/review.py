@@ -99,7 +99,9 @@ def decision_named(schema: Schema, key: str) -> Decision:
 def lost(before: Schema, after: Schema) -> list[str]:
     """What an answer took with it, in sentences: values that a new list lacks, rules of the draft."""
     found: dict[tuple[str, str], list[str]] = {}
-    for old, new in zip(before.columns, after.columns, strict=True):
+    columns = {column.name: column for column in after.columns}
+    for old in before.columns:
+        new = columns[old.name]
         kept = set(map(str, values_of(new)))
         lacking = [value for value in values_of(old) if str(value) not in kept]
         if isinstance(new, Category) and lacking:
@@ -192,7 +194,7 @@ def _unit(schema: Schema, seen: Sequence[RowsPerUnit]) -> list[Decision]:
             "weaker than it sounds: name the column that tells people apart, and how many rows of "
             "one person may count: choose as many as most people have. 5 rows need 5 times the noise "
             "of one; further rows are left out of every figure. With 1, one row of each person is "
-            "drawn, so what happens to those with many rows gets rarer. Or let several rows of a person "
+            "drawn, so what happens to those with many gets rarer. Or let several rows of a person "
             'count together as one (weight = "equal"), with the noise of one row; every list and every '
             "bound must then be declared.",
             (Choice.REPLACE,) if open_ else (Choice.PUBLIC, Choice.REPLACE),

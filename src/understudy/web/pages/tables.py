@@ -129,8 +129,8 @@ async def add_table(request: Request, site: Here) -> Response:
         if twin is not None:
             raise InputError(
                 f"these rows are here already, as {twin.name!r}. A second copy would have a budget of "
-                "its own, though releases of both reveal facts about the same people. Use that table, "
-                "or remove its rows before you add them again"
+                "its own, though releases of both reveal facts about the same people. Use that table; "
+                "under another name it would be a new budget for the same people"
             )
         split = form.fields.get("split", "").strip()
         draft = await site.workers.draft(named, session_of(request).name, split)
