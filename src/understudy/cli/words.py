@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from understudy.schema import Column
 
 
-SQUARES = " (by zCDP a release of twice the ε takes about four times as much)"
+SQUARES = " (by zCDP n releases together need about √n times the ε of one)"
 """What a share of a budget is of, where ε does not just add up."""
 
 

@@ -105,17 +105,17 @@ class _Figures:
 
 def judge(figures: _Figures, advice: str = "", best: _Figures | None = None) -> Verdict:
     """The verdict on some figures; `best` are those at the optimistic end of a forecast."""
-    level, things = _level(figures), figures.things
+    level = _level(figures)
     other = level if best is None else _level(best)
     tables = "single columns" if figures.widest == 1 else f"up to {figures.widest} columns together"
     least = _EXACT * figures.bound * max(figures.rows, 1)
-    bad = f"groups under {_ends(figures, best, 1)} {things}, single people, more columns together"
+    bad = f"groups under {_ends(figures, best, 1)}, single people, more columns together"
     if level is Level.POOR and other is Level.POOR:
         good = "trying out code on rows of the right form"
         bad = "any number that matters"
     elif least <= max(figures.rows, 1) / 2:
         held = _ends(figures, best, _EXACT)
-        good = f"cells of {tables} that hold {held} {things} or more (accurate to ±10 %)"
+        good = f"cells of {tables} that hold {held} or more (accurate to ±10 %)"
     else:
         good = f"cells of {tables} with shares far above {percent(figures.bound)}"
     if figures.doubtful:
@@ -127,7 +127,8 @@ def judge(figures: _Figures, advice: str = "", best: _Figures | None = None) -> 
 def _ends(figures: _Figures, best: _Figures | None, times: float) -> str:
     """So many times the bound in rows, at the pessimistic end; and at the other, if that differs."""
     ends = [_about(times * f.bound * max(f.rows, 1)) for f in (figures, best) if f is not None]
-    return ", perhaps ".join(dict.fromkeys(ends))
+    perhaps = f" (perhaps {ends[-1]})" if len(set(ends)) > 1 else ""
+    return f"{ends[0]} {figures.things}{perhaps}"
 
 
 def _decided(figures: _Figures, level: Level, best: _Figures | None) -> str:
@@ -204,8 +205,9 @@ def verdict(release: Release) -> Verdict:
         own = blueprint(release)
     except VerificationError:  # an older release, or a method of the caller's own
         return judge(now)
-    asked = release.facts.get("purposes")
-    return judge(now, _advice(own, release.budget, group(release.schema.unit), now, asked))
+    return judge(
+        now, _advice(own, release.budget, group(release.schema.unit), now, release.purposes)
+    )
 
 
 def _advice(own: Blueprint, budget: Budget, unit: int, now: _Figures, purposes: object) -> str:

@@ -450,9 +450,9 @@ def _require_room(books: Books, budget: Budget, plan: Plan, unit: Unit | None) -
         f"dataset {books.name!r}: a release with {budget} does not fit in what is left of its total "
         f"{total}"
         + (
-            f", which is ε = {_short(largest)} and δ = {float(account.remaining_delta):g}"
+            f". Ask for at most ε = {_short(largest)} and δ = {float(account.remaining_delta):g}"
             if basic
-            else f"; about ε = {_short(largest)} is the most that fits"
+            else f". Ask for at most about ε = {_short(largest)}"
             if largest
             else "; nothing more fits"
         )
