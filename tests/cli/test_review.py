@@ -153,7 +153,7 @@ def test_a_misspelt_decision_gets_a_suggestion_and_an_answered_column_the_way_to
     draft: Path,
 ):
     typo = run("schema", "review", draft, "--private", "values:jobb")
-    assert "no open decision is called 'values:jobb' (did you mean 'values:job'" in typo.err
+    assert "no open decision is called 'values:jobb' (did you mean 'job'" in typo.err
     run("schema", "review", draft, "--drop", "job")
     again = run("schema", "review", draft, "--private", "job")
     assert "nothing is open about 'job'; to change what was answered, edit the schema" in again.err

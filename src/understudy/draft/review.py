@@ -89,21 +89,21 @@ def decision_named(schema: Schema, key: str) -> Decision:
             return decision.of(own)
     waiting = ", ".join(found) or "none"
     columns = [column.name for column in schema.columns]
-    if key.partition(":")[2] in columns or key in columns:
+    name, named = key.rpartition(":")[2], [each for each in found if ":" not in each]
+    if name in columns:
         what = f"nothing is open about {key!r}; to change what was answered, edit the schema file"
     else:
-        what = f"no open decision is called {key!r}{near(key, [*found, *columns])}"
+        what = f"no open decision is called {key!r}{near(name, [*named, *columns])}"
     raise SchemaError(f"{what}. Open decisions: {waiting}")
 
 
 def lost(before: Schema, after: Schema) -> list[str]:
     """What an answer took with it, in sentences: values that a new list lacks, rules of the draft."""
     found: dict[tuple[str, str], list[str]] = {}
-    columns = {column.name: column for column in after.columns}
-    for old in before.columns:
-        new = columns[old.name]
+    was = {column.name: values_of(column) for column in before.columns}
+    for new in after.columns:
         kept = set(map(str, values_of(new)))
-        lacking = [value for value in values_of(old) if str(value) not in kept]
+        lacking = [value for value in was.get(new.name, ()) if str(value) not in kept]
         if isinstance(new, Category) and lacking:
             instead = new.labels()[0] if new.other is None else new.other
             found.setdefault((_quoted(lacking), shown(instead)), []).append(new.name)
