@@ -450,11 +450,11 @@ def _require_room(books: Books, budget: Budget, plan: Plan, unit: Unit | None) -
         f"dataset {books.name!r}: a release with {budget} does not fit in what is left of its total "
         f"{total}"
         + (
-            f". Ask for at most ε = {_short(largest)} and δ = {float(account.remaining_delta):g}"
+            "; nothing more fits"
+            if not largest
+            else f". Ask for at most ε = {_short(largest)} and δ = {float(account.remaining_delta):g}"
             if basic
             else f". Ask for at most about ε = {_short(largest)}"
-            if largest
-            else "; nothing more fits"
         )
         + ". Nothing was spent"
         + (
