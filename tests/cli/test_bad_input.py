@@ -89,7 +89,7 @@ BAD = {
     "a workload that is none": (_nothing, ["--workload", "triples"], ["marginals:3"]),
     "more columns than there are": (_nothing, ["--workload", "marginals:9"], ["marginals:9"]),
     "10^9 cells": (_wide, ["--workload", "marginals:3"], ["cells", "bins"]),
-    "exhausted budget": (_nothing, ["--epsilon", 5], ["ε = 5", "ε = 3", "Ask for less"]),
+    "exhausted budget": (_nothing, ["--epsilon", 5], ["ε = 5", "ε = 3", "Ask for at most"]),
     "an existing folder": (lambda case: case.out.mkdir(), [], ["exists already"]),
     "no parent folder": (_nothing, ["--out", "no/such"], ["does not exist"]),
     "unknown method": (_nothing, ["--method", "magic"], ["magic", "mst"]),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.cli_cases import run
-from understudy.cli import main
+from understudy.cli import main, review
 from understudy.cli.commands import command, program
 from understudy.schema import Schema
 
@@ -104,7 +104,7 @@ def test_a_walk_through_all_of_it(walk, draft: Path):
     assert (found["size_a"].upper, found["size_b"].upper) == (50, 20)
     assert found["sex"].kind == "identifier"
     assert draft.read_text().startswith("# notes of a custodian")
-    assert "1 of 6" in out
+    assert "1, and 5 more" in out
     assert "nearly all rows of size_a lie between about 0 and 13" in out
     assert "nothing is open" in out
 
@@ -149,6 +149,34 @@ def test_what_is_answered_stays_when_somebody_leaves(walk, draft: Path):
     assert (code, "3 decisions left" in out) == (0, True)
 
 
+def test_an_answer_is_taken_back_unless_the_file_was_edited_since(walk, draft: Path, monkeypatch):
+    before = draft.read_text()
+    code, out, _ = walk("c", "row", "u", "q")
+    assert (code, draft.read_text()) == (0, before)
+    assert "Taken back." in out
+    assert out.count("1, and 5 more  Does one person have several rows?") == 2
+    take_back = review._take_back
+
+    def elsewhere(path, answers):
+        path.write_text(path.read_text() + "# an editor was here\n")
+        return take_back(path, answers)
+
+    monkeypatch.setattr(review, "_take_back", elsewhere)
+    code, _, err = walk("c", "row", "u", "q")
+    assert "was edited since" in err
+    assert Schema.load(draft).unit_word == "row"
+
+
+def test_a_misspelt_decision_gets_a_suggestion_and_an_answered_column_the_way_to_change_it(
+    draft: Path,
+):
+    typo = run("schema", "review", draft, "--private", "values:jobb")
+    assert "no open decision is called 'values:jobb' (did you mean 'job'" in typo.err
+    run("schema", "review", draft, "--drop", "job")
+    again = run("schema", "review", draft, "--private", "job")
+    assert "nothing is open about 'job'; to change what was answered, edit the schema" in again.err
+
+
 def test_a_group_may_be_answered_in_part(walk, draft: Path):
     walk("s", "s", "s", "d", "3", "d", "2", "q")
     assert columns(draft)["size_b"].kind == "identifier"
@@ -159,8 +187,8 @@ def test_a_group_is_answered_by_numbers_or_names_one_column_at_a_time(walk, draf
     code, out, _ = walk("s", "s", "s", "c", "2", "0 to 20", "d", "size_a", "z", "q")
     assert (code, columns(draft)["size_b"].upper) == (0, 20)
     assert columns(draft)["size_a"].kind == "identifier"
-    assert out.count("Kept.") == 2
-    assert "answer with a, c, p, d, s or q" in out
+    assert (out.count("Kept."), out.count("Dropped.")) == (1, 1)
+    assert "answer with a, c, p, d, u, s or q" in out
     walk("s", "s", "s", "c", "sizes", "q")  # none of them: nothing happened, and it asks again
 
 
@@ -229,6 +257,15 @@ def test_rules_that_an_answer_takes_with_it_are_named(draft: Path):
     assert "dropped with it" in made.out
     assert "job = 'mayor' implies" in made.out
     assert Schema.load(draft).rules == ()
+
+
+def test_values_that_a_new_list_lacks_are_named(draft: Path):
+    made = run("schema", "review", draft, "--set", "job=baker, clerk, mayr")
+    assert "job: the new list lacks mayor, which the draft has; what is not listed counts as" in (
+        " ".join(made.out.split())
+    )
+    whole = run("schema", "review", draft, "--set", "sex=F, M, X")
+    assert "lacks" not in whole.out
 
 
 def test_a_command_answers_all_or_nothing(draft: Path):

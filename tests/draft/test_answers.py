@@ -102,7 +102,7 @@ def test_blanks_have_to_be_filled_in():
         ("job", Choice.REPLACE, " ", "nothing was given"),
         ("types", Choice.REPLACE, "jobs", "'jobs' is none of the columns in question"),
         ("identifiers", Choice.DROP, "", "cannot be answered by drop"),
-        ("values:sex", Choice.PUBLIC, "", "open are: unit, identifiers"),
+        ("values:sex", Choice.PUBLIC, "", "Open decisions: unit, identifiers"),
     ],
 )
 def test_an_answer_that_cannot_be_says_why(key, choice, text, said):

@@ -58,7 +58,7 @@ def test_a_range_names_both_ends_and_what_decided(schema):
     judged = foreseen(prepared, 20_000, wide)
     assert (judged.level, judged.best) == (Level.LIMITED, Level.GOOD)
     assert str(judged).startswith("Useful for large groups, perhaps for most analyses")
-    assert ", perhaps " in judged.good_for
+    assert " rows (perhaps " in judged.good_for
     told = (
         r"the bound on the worst cell, forecast at 0\.\d+ to 4\.\d percentage points \(limits: 2 "
     )
@@ -87,6 +87,16 @@ def test_a_large_bound_is_never_called_useful(release):
     assert verdict(replace(release, forecast=None)).advice == ""
 
 
+def test_a_purpose_is_advised_only_where_none_was_given(schema):
+    advised = "a purpose makes the tables"
+    given = us.prepare(schema, epsilon=1, purpose=f"model:{schema.modelled[0].name}")
+    judged = foreseen(given, 300, given.forecast(300).errors)
+    assert judged.advice
+    assert advised not in judged.advice
+    rows = next(n for n in (300, 1_000, 3_000) if "; " in planned(schema, "1", n).advice)
+    assert advised in planned(schema, "1", rows).advice
+
+
 def test_an_older_release_has_a_verdict_without_advice(release):
     poor = replace(release, certificate=replace(release.certificate, bound=0.5))
     assert "With 3,0" in verdict(poor).advice or "With 2,9" in verdict(poor).advice
@@ -99,7 +109,8 @@ def test_rows_that_contradict_what_was_measured_are_not_praised(release):
     useful = replace(release, certificate=replace(release.certificate, bound=0.001))
     judged = verdict(replace(useful, diagnostics=found))
     assert judged.level is Level.DOUBTFUL
-    assert judged.not_for.startswith("a × b together (its rows contradict what was measured)")
+    assert judged.not_for.startswith("a × b together; ")
+    assert judged.decided == "a × b, which the model could not fit"
     within = verdict(replace(useful, diagnostics={**found, "largest_residual": 5.0}))
     assert within.level is not Level.DOUBTFUL
     poor = replace(release, certificate=replace(release.certificate, bound=0.5), diagnostics=found)

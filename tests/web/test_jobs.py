@@ -188,7 +188,7 @@ def test_somebody_else_takes_the_last_of_a_budget_in_between(custodian, monkeypa
     identity = start(page, table)
     assert page.site.jobs.look(identity).state == "failed"
     text = page.client.get(f"/jobs/{identity}").text
-    assert "only ε = 0" in text
+    assert "does not fit in what is left" in text
     assert "Nothing was charged." in text
     assert str(page.folder) not in text
     assert left(page, table) == 0

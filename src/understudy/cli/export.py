@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
+import typer
+
 from understudy import files
 from understudy.cli import options, shell
 from understudy.cli.options import option
@@ -34,7 +36,12 @@ def export(
         option("--audit DIR", "State what an audit found, the folder of `understudy audit`."),
     ] = None,
     title: Annotated[str | None, option("--title T", "A title.", _ABOUT)] = None,
-    curator: Annotated[str | None, option("--curator WHO", "Who publishes it.", _ABOUT)] = None,
+    owner: Annotated[
+        str | None,
+        typer.Option(
+            "--owner", "--curator", metavar="WHO", help="Who publishes it.", rich_help_panel=_ABOUT
+        ),
+    ] = None,
     description: Annotated[str | None, option("--description D", "What it is.", _ABOUT)] = None,
     license: Annotated[str | None, option("--license L", "Such as CC-BY-4.0.", _ABOUT)] = None,
     url: Annotated[str | None, option("--url U", "Where it is found.", _ABOUT)] = None,
@@ -47,7 +54,7 @@ def export(
     \b
     [bold]Example[/bold]
       understudy export patients.release --format sdv --out metadata.json
-      understudy export patients.release --format croissant --curator "City of Exampleton"
+      understudy export patients.release --format croissant --owner "City of Exampleton"
       understudy export patients.release --format sheet --audit patients.audit --out sheet.html
     """
     from understudy.report.exports import FILL_IN, About, describe
@@ -55,7 +62,7 @@ def export(
 
     if out is not None:
         options.require_outside(out, "a release holds no other file")
-    about = About(title, curator, description, license, url)
+    about = About(title, owner, description, license, url)
     shown = None if audit is None else read_audit(audit)
     text = describe(folder, format, about, out, shown)
     if out is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -12,7 +11,7 @@ from rich.text import Text
 
 from understudy import wording
 from understudy.cli import options, shell, words
-from understudy.cli.commands import command
+from understudy.cli.commands import command, quoted
 from understudy.cli.options import argument, option
 from understudy.errors import ChainBroken, InputError
 
@@ -91,7 +90,7 @@ def open_(
     state = "was open already" if known else "is open"
     shell.say("dataset ", (dataset, "bold"), f" {state} in {file}")
     words.facts(_facts(opened))
-    shell.say(f"\nGive `understudy release` --ledger {file} --dataset {shlex.quote(dataset)}")
+    shell.say(f"\nGive `understudy release` --ledger {file} --dataset {quoted(dataset)}")
 
 
 @app.command()
@@ -250,7 +249,7 @@ def _existing(where: str | Place) -> Ledger:
     from understudy.privacy.ledger import Ledger
 
     where = options.ledger(where)
-    named = shlex.quote(str(where))
+    named = quoted(str(where))
     remedy = f"make one with `understudy ledger open {named} --dataset NAME --epsilon E`"
     return Ledger(options.existing_ledger(where, remedy))
 
@@ -312,7 +311,7 @@ def _left(account: Account, dataset: Dataset) -> str:
 
     share = wording.percent(1 - gone(account, dataset))
     if dataset.composition == "zcdp":
-        return share
+        return share + words.SQUARES
     return f"{share}: {_amount(account.remaining_epsilon, account.remaining_delta)}"
 
 
@@ -352,8 +351,8 @@ def _show(file: Place, view: _View) -> None:
         lines.append(("room for", f"{view.more:,} more like the last release {asked}"))
     words.facts([*lines, ("head", books.head)])
     if view.releases:
-        columns = ("release", "begun", "state", "ε", "δ", "method", "draws", "bundle")
-        listed = words.table(*columns, right=("ε", "δ", "draws"))
+        columns = ("release", "begun", "state", "ε asked", "δ", "method", "draws", "bundle")
+        listed = words.table(*columns, right=("ε asked", "δ", "draws"))
         for made in view.releases:
             colour = {"open": "yellow", "finished": "green"}.get(made["state"], "dim")
             listed.add_row(

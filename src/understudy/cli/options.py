@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,12 +15,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from understudy.cli.commands import quoted
+from understudy.columns.base import near
 from understudy.errors import InputError, UnconfirmedError
 
 if TYPE_CHECKING:
     from understudy.privacy.stores import Place
     from understudy.releases import Options
     from understudy.schema import Schema
+    from understudy.units import Unit
 
 PRIVACY, OUTPUT, ACCOUNT = "Privacy", "Output", "Account"
 _METHOD, _CERTIFICATE = "Method", "Certificate"
@@ -263,8 +265,13 @@ def existing_ledger(text: str | Place, remedy: str) -> Place:
     return where
 
 
-def account(name: str | None, dataset: str | None, head: str | None = None) -> dict[str, Any]:
-    """The options of a release that say where it is charged; checked before anything else is done."""
+def account(
+    name: str | None, dataset: str | None, head: str | None = None, unit: Unit | None = None
+) -> dict[str, Any]:
+    """The options of a release that say where it is charged; checked before anything else is done.
+
+    `unit` is that of the schema, for the command that opens an account for it.
+    """
     if (name is None) != (dataset is None):
         raise InputError("--ledger and --dataset go together: give both, or neither")
     if name is None:
@@ -273,9 +280,20 @@ def account(name: str | None, dataset: str | None, head: str | None = None) -> d
                 "--expect-head is of a dataset in a ledger; give --ledger and --dataset too"
             )
         return {}
-    named = f"{shlex.quote(name)} --dataset {shlex.quote(dataset or '')}"
-    remedy = f"open one with `understudy ledger open {named} --epsilon TOTAL`"
-    return {"ledger": existing_ledger(name, remedy), "dataset": dataset, "expect_head": head}
+    own = "" if unit is None else f" --unit {quoted(unit.column)}"
+    named = f"{quoted(name)} --dataset {quoted(dataset or '')}"
+    opened = f"understudy ledger open {named} --epsilon TOTAL{own}"
+    where = existing_ledger(name, f"open one with `{opened}`")
+    from understudy.privacy.ledger import Ledger
+
+    with Ledger(where) as found:
+        known = found.datasets()
+    if dataset not in known:
+        raise InputError(
+            f"dataset {dataset!r} is not in ledger {where}{near(str(dataset), known)} (it has: "
+            f"{', '.join(known) or 'none'}); open it with `{opened}`"
+        )
+    return {"ledger": where, "dataset": dataset, "expect_head": head}
 
 
 def require_file(path: Path, what: str, remedy: str) -> None:

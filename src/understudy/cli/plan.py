@@ -73,8 +73,9 @@ def plan(
     from understudy.releases.verdict import foreseen
     from understudy.units import things
 
-    wanted = options.wanted(target, choices, rows=rows, **options.account(ledger, dataset))
     loaded = options.read_as(options.confirmed(schema), None, drop_other_columns)
+    charged = options.account(ledger, dataset, unit=loaded.unit)
+    wanted = options.wanted(target, choices, rows=rows, **charged)
     prepared = prepare(loaded, wanted.resolved())
     account = _account(prepared)
     if as_json:

@@ -41,7 +41,7 @@ class _Clock(ProgressColumn):
         if not about:
             return Text(passed, style="dim")
         late = (task.elapsed or 0) > about
-        said = "more than expected" if late else f"of about {wording.duration(about)}"
+        said = f"{'forecast' if late else 'of about'} {wording.duration(about)} of CPU time"
         return Text(f"{passed}{',' if late else ''} {said}", style="dim", no_wrap=True)
 
 
@@ -84,7 +84,7 @@ class _Line:
 
     def _say(self, line: str) -> None:
         self._last = time.monotonic()
-        self._console.print(line, soft_wrap=True)
+        self._console.print(line, soft_wrap=not self._console.is_terminal)
 
 
 class Stages(_Line):
@@ -139,15 +139,14 @@ class Stages(_Line):
         self._show(line, at_once=new, description=line)
 
     def _late(self, verb: str) -> None:
-        """Say that it takes longer than forecast, and how much of that is its own work."""
-        passed = time.monotonic() - self._start
+        """Say that it takes longer than forecast, in CPU time as well, of which the forecast is."""
+        passed, used = time.monotonic() - self._start, time.process_time() - self._used
         if self._about is None or passed <= self._about:
             return
         self._told = True
-        used, about = (wording.duration(s) for s in (time.process_time() - self._used, self._about))
         self._say(
-            f"{verb} {wording.duration(passed)}, more than the {about} of the forecast; {used} of it "
-            f"is CPU time"
+            f"{verb} {wording.duration(passed)}, with {wording.duration(used)} of CPU time; the "
+            f"forecast was {wording.duration(self._about)} of CPU time"
         )
 
     def _tick(self) -> None:

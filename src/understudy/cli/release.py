@@ -181,7 +181,7 @@ def release(
     require_absent(out)
     loaded = options.confirmed(schema, data if where.path is None else None)
     loaded = options.read_as(loaded, reading.null, reading.drop_other_columns)
-    charged = options.account(account.ledger, account.dataset, account.expect_head)
+    charged = options.account(account.ledger, account.dataset, account.expect_head, loaded.unit)
     made = dict(vars(making))
     cover = (made.pop("title"), made.pop("owner"))
     wanted = options.wanted(target, choices, **made, **charged)
@@ -302,11 +302,12 @@ def about_report(out: Path) -> tuple[str, str]:
 
 def _aftermath(error: BaseException, wanted: Options, out: Path) -> str:
     """What a failed or interrupted release has left and what it has cost."""
-    cost = "No account was charged." if wanted.ledger is None else _cost(wanted)
+    cost = "Nothing was charged: no ledger was named." if wanted.ledger is None else _cost(wanted)
     if not isinstance(error, KeyboardInterrupt):
         return cost
     finished = f"The release was finished and is in {out}."
-    return f"{finished if out.exists() else 'Nothing was left behind.'} {cost}"
+    again = "Nothing was left behind. With --checkpoint DIR, a release can go on after this."
+    return f"{finished if out.exists() else again} {cost}"
 
 
 def _cost(wanted: Options) -> str:

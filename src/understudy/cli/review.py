@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
+from understudy import files
 from understudy.cli import options, shell, words
-from understudy.cli.commands import command
+from understudy.cli.commands import command, quoted
 from understudy.cli.options import argument, flag, option
 from understudy.columns.base import near, some
 from understudy.errors import InputError, SchemaError, UnderstudyError
@@ -25,7 +25,12 @@ _WORDS = {
     "private": "Let releases find it privately",
     "drop": "Drop the column",
 }
+_UNDO: Literal["u"] = "u"
+_FEW = 4
+"""Columns that a question names; of more it says how many there are."""
 _Answers = list[str] | None
+_Keep = Callable[["Schema", str], None]
+"""Writes a schema, and says what was answered."""
 
 
 @shell.guarded
@@ -160,11 +165,11 @@ def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
 
 
 def _lost(before: Schema, after: Schema, decision: Decision) -> None:
-    """Which rules of the draft an answer about columns took with it."""
-    kept = {rule.says for rule in after.rules}
-    for rule in before.rules if decision.topic != "rules" else ():
-        if rule.says not in kept:
-            shell.say(f"  dropped with it, as it needs what was declared: {rule.says}")
+    """What an answer about columns took with it."""
+    from understudy.draft.review import lost
+
+    for line in lost(before, after) if decision.topic != "rules" else ():
+        shell.paragraph((line, "yellow"), indent=2)
 
 
 def _list(path: Path, found: Sequence[Decision]) -> None:
@@ -177,7 +182,7 @@ def _list(path: Path, found: Sequence[Decision]) -> None:
         for line in _commands(path, decision):
             shell.say(f"    {line}")
         for rule in decision.columns[1:2] if decision.topic == "rules" else ():
-            shell.say(f"    or for one of them: --drop {shlex.quote(rule)}")
+            shell.say(f"    or for one of them: --drop {quoted(rule)}")
         if "replace" in decision.choices and decision.topic != "unit":
             name = decision.key if decision.shared else decision.columns[0]
             shell.say(f"    or by your own facts: --set '{name}=…'")
@@ -217,12 +222,14 @@ def _walk(path: Path, seen: Sequence[RowsPerUnit], again: str) -> None:
 
     shell.say(("NOT PRIVATE. ", "bold red"), "What follows was read from private rows.")
     done, skipped = 0, set[str]()
+    answers: list[tuple[str, str]] = []  # the file before each answer, and after it
 
-    def keep(changed: Schema) -> None:
-        before = Schema.load(path)
+    def keep(changed: Schema, said: str) -> None:
+        before, text = Schema.load(path), path.read_text(encoding="utf-8")
         changed.save(path)
+        answers.append((text, path.read_text(encoding="utf-8")))
         _lost(before, changed, decision)
-        shell.say(("  Kept.", "green"))
+        shell.say((f"  {said}", "green"))
 
     try:
         while True:
@@ -231,10 +238,13 @@ def _walk(path: Path, seen: Sequence[RowsPerUnit], again: str) -> None:
             if not found:
                 return
             decision = found[0]
-            _ask(decision, f"{done + 1} of {done + len(found)}")
-            answer = _asked(schema, decision, keep)
+            _ask(decision, f"{max(done, 0) + 1}, and {len(found) - 1} more")
+            answer = _asked(schema, decision, keep, undo=bool(answers))
             if answer is None:
                 return
+            if answer == _UNDO:
+                done -= _take_back(path, answers)
+                continue
             if not answer:
                 skipped.add(decision.key)
             done += 1
@@ -243,8 +253,22 @@ def _walk(path: Path, seen: Sequence[RowsPerUnit], again: str) -> None:
         raise
 
 
-def _asked(schema: Schema, decision: Decision, keep: Callable[[Schema], None]) -> bool | None:
-    """Whether something was answered, and kept; None at the end."""
+def _take_back(path: Path, answers: list[tuple[str, str]]) -> bool:
+    """Whether the file is as before the last answer again: not where somebody has edited it since."""
+    before, after = answers[-1]
+    if path.read_text(encoding="utf-8") != after:
+        shell.complain(f"{path} was edited since that answer; change it there")
+        return False
+    files.write(path, before)
+    answers.pop()
+    shell.say(("  Taken back.", "green"))
+    return True
+
+
+def _asked(
+    schema: Schema, decision: Decision, keep: _Keep, *, undo: bool
+) -> bool | Literal["u"] | None:
+    """Whether something was answered, and kept; `_UNDO` takes back the last one, None ends."""
     letters = {_LETTERS[choice]: choice for choice in decision.choices}
     said = {**_WORDS, "public": decision.yes}
     several = len(decision.columns) > 1
@@ -257,17 +281,23 @@ def _asked(schema: Schema, decision: Decision, keep: Callable[[Schema], None]) -
     elif several:
         said["drop"] = "Say which columns to drop"
     menu = [f"{letter}  {said[choice]}" for letter, choice in letters.items()]
-    menu += ["v  View all values"] if decision.full else []
+    full = decision.full
+    if not full and len(decision.columns) > _FEW and _counted(decision):
+        full = (", ".join(decision.columns),)
+    menu += ["v  View all values" if decision.full else "v  View all names"] if full else []
+    menu += ["u  Undo the last answer"] if undo else []
     while True:
         for line in [*menu, "s  Skip", "q  Quit"]:
             shell.say(f"    {line}")
         answer = _typed("> ")
         if answer is None or answer.lower() == "q":
             return None
+        if answer.lower() == _UNDO and undo:
+            return _UNDO
         if answer.lower() in ("", "s"):
             return False
-        if answer.lower() == "v" and decision.full:
-            for line in decision.full:
+        if answer.lower() == "v" and full:
+            for line in full:
                 shell.paragraph(line, indent=2)
         elif answer.lower() in letters:
             choice = letters[answer.lower()]
@@ -276,8 +306,8 @@ def _asked(schema: Schema, decision: Decision, keep: Callable[[Schema], None]) -
             except UnderstudyError as error:
                 shell.complain(str(error))
         else:
-            view = ["v"] if decision.full else []
-            shell.say(f"  answer with {', '.join([*letters, *view, 's'])} or q")
+            more = [*(["v"] if full else []), *([_UNDO] if undo else []), "s"]
+            shell.say(f"  answer with {', '.join([*letters, *more])} or q")
 
 
 def _some_of(decision: Decision, choice: Choice) -> Decision:
@@ -311,9 +341,19 @@ def _picked(text: str, columns: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(known[word] for word in words))
 
 
-def _settled(
-    schema: Schema, decision: Decision, choice: Choice, keep: Callable[[Schema], None]
-) -> bool:
+def _counted(decision: Decision) -> bool:
+    """Whether an answer covers its columns or rules, rather than choosing among them."""
+    return decision.topic not in ("unit", "family")
+
+
+def _said(decision: Decision, choice: Choice) -> str:
+    """That an answer was kept, and how many columns or rules it covers."""
+    done, many = "Dropped" if choice == "drop" else "Kept", len(decision.columns)
+    what = "rules" if decision.topic == "rules" else "columns"
+    return f"{done}: {many} {what}." if many > 1 and _counted(decision) else f"{done}."
+
+
+def _settled(schema: Schema, decision: Decision, choice: Choice, keep: _Keep) -> bool:
     """Whether there was an answer; each is kept at once."""
     from understudy.draft.answers import Choice, answered
 
@@ -322,12 +362,16 @@ def _settled(
         meant = decision is whole or bool(decision.columns)  # nobody may hold several rows
         if meant:
             changed = answered(schema, decision, choice)
+            said = _said(decision, choice)
             others = [each for each in whole.columns if each not in decision.columns]
             if whole.topic == "rules" and others:
                 changed = answered(changed, whole.of(*others), Choice.DROP)
-            keep(changed)
+                said += f" Dropped: {len(others)} others."
+            keep(changed, said)
         return meant
     wanted = _WANTED[decision.topic].format(decision.columns[0])
+    if decision.topic == "values" and decision.shared and len(decision.columns) > 1:
+        wanted += f", the same for all {len(decision.columns)} columns"
     shell.paragraph((f"Give {wanted}. Enter leaves it as it is.", "dim"), indent=2)
     asked = False
     for one in [decision] if decision.shared else map(decision.of, decision.columns):
@@ -337,7 +381,7 @@ def _settled(
             except UnderstudyError as error:
                 shell.complain(str(error))
                 continue
-            keep(schema)
+            keep(schema, _said(one, choice))
             asked = True
             break
     return asked

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from understudy.schema import Column
 
 
-SQUARES = " (by zCDP a release of twice the ε takes about four times as much)"
+SQUARES = " (by zCDP n releases together need about √n times the ε of one)"
 """What a share of a budget is of, where ε does not just add up."""
 
 
@@ -95,12 +95,14 @@ def bar(share: float, width: int = 30) -> Text:
 
 def columns_table(columns: Iterable[Column], *, marks: bool) -> Table:
     """The columns of a schema, one a line."""
-    from understudy.schema import Modelled
+    from understudy.schema import Identifier, Modelled
 
     headings = ["column", "type", "what it may hold", "codes"]
     listed = table(*headings, *(["read from rows"] if marks else []), right=("codes",))
     for column in columns:
         size = f"{column.size:,}" if isinstance(column, Modelled) else "–"
         read = [", ".join(column.read_from_rows) or "–"] if marks else []
-        listed.add_row(column.name, column.kind, domain(column), size, *read)
+        dropped = isinstance(column, Identifier) and column.dropped
+        kind = "–" if dropped else column.kind  # "identifier" in the file: it need not be one
+        listed.add_row(column.name, kind, domain(column), size, *read)
     return listed

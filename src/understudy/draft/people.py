@@ -16,6 +16,7 @@ from understudy.columns import Identifier
 from understudy.schema.schema import Schema
 from understudy.source import read, read_table
 from understudy.units import Unit
+from understudy.wording import percent
 
 _CHOICES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 _USUAL = 1000
@@ -45,7 +46,8 @@ class RowsPerUnit:
 
     def __str__(self) -> str:
         several = f"{self.units:,} values in {self.rows:,} rows, at most {self.most:,} rows each"
-        dropped = ", ".join(f"{k} drops {dropped:,}" for k, dropped in self.choices) + " rows"
+        shares = [(k, n, f" ({percent(n / self.rows)})" if n else "") for k, n in self.choices]
+        dropped = ", ".join(f"{k} drops {n:,}{share}" for k, n, share in shares) + " rows"
         nameless = f"; {self.nameless:,} rows without a value are left out" if self.nameless else ""
         return f"{self.column}: {several}; {self.limit} = {dropped}{nameless}"
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from understudy.columns.base import near
 from understudy.constraints.rule import Comparison, Condition, Dependency, Formula, Rule
 from understudy.draft.alike import (
     SHORT,
@@ -30,7 +31,7 @@ from understudy.draft.names import Name
 from understudy.draft.people import RowsPerUnit
 from understudy.draft.typed import shown
 from understudy.errors import SchemaError
-from understudy.schema import Column, Identifier, Incomplete, Schema, Text
+from understudy.schema import Category, Column, Identifier, Incomplete, Schema, Text
 from understudy.schema.family import FamilySchema
 from understudy.schema.toml import column_facts
 from understudy.units import OPEN
@@ -87,10 +88,33 @@ def decision_named(schema: Schema, key: str) -> Decision:
         if own in decision.columns and decision.topic not in (Topic.UNIT, Topic.TYPES):
             return decision.of(own)
     waiting = ", ".join(found) or "none"
-    raise SchemaError(
-        f"no open decision is called {key!r}; open are: {waiting}. What was answered is changed in the "
-        f"schema file"
-    )
+    columns = [column.name for column in schema.columns]
+    name, named = key.rpartition(":")[2], [each for each in found if ":" not in each]
+    if name in columns:
+        what = f"nothing is open about {key!r}; to change what was answered, edit the schema file"
+    else:
+        what = f"no open decision is called {key!r}{near(name, [*named, *columns])}"
+    raise SchemaError(f"{what}. Open decisions: {waiting}")
+
+
+def lost(before: Schema, after: Schema) -> list[str]:
+    """What an answer took with it, in sentences: values that a new list lacks, rules of the draft."""
+    found: dict[tuple[str, str], list[str]] = {}
+    was = {column.name: values_of(column) for column in before.columns}
+    for new in after.columns:
+        kept = set(map(str, values_of(new)))
+        lacking = [value for value in was.get(new.name, ()) if str(value) not in kept]
+        if isinstance(new, Category) and lacking:
+            instead = new.labels()[0] if new.other is None else new.other
+            found.setdefault((_quoted(lacking), shown(instead)), []).append(new.name)
+    told = [
+        f"{', '.join(names)}: the new list lacks {values}, which the draft has; what is not "
+        f"listed counts as {instead}"
+        for (values, instead), names in found.items()
+    ]
+    kept = {rule.says for rule in after.rules}
+    gone = [rule.says for rule in before.rules if rule.says not in kept]
+    return told + [f"dropped with it, as it needs what was declared: {says}" for says in gone]
 
 
 def _of_family(schema: FamilySchema, seen: Sequence[RowsPerUnit]) -> tuple[Decision, ...]:
@@ -168,10 +192,11 @@ def _unit(schema: Schema, seen: Sequence[RowsPerUnit]) -> list[Decision]:
             + ("" if open_ else ": one row; and that no column names somebody with several"),
             "If one person has several rows and every row is protected by itself, the promise is "
             "weaker than it sounds: name the column that tells people apart, and how many rows of "
-            "one person may count. 5 rows need 5 times the noise of one; further rows are left out of "
-            "every figure. With 1, one row of each person is drawn, so what happens to those with many "
-            "rows gets rarer. Or let several rows of a person count together as one (weight = "
-            '"equal"), with the noise of one row; every list and every bound must then be declared.',
+            "one person may count: choose as many as most people have. 5 rows need 5 times the noise "
+            "of one; further rows are left out of every figure. With 1, one row of each person is "
+            "drawn, so what happens to those with many gets rarer. Or let several rows of a person "
+            'count together as one (weight = "equal"), with the noise of one row; every list and every '
+            "bound must then be declared.",
             (Choice.REPLACE,) if open_ else (Choice.PUBLIC, Choice.REPLACE),
             yes="No: every row is another person",
         )

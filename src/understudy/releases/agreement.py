@@ -81,9 +81,10 @@ def contradiction(diagnostics: Mapping[str, Any]) -> str | None:
         return None
     most, limit = diagnostics["largest_residual"], diagnostics["residual_limit"]
     return (
-        f"The rows contradict what was measured: {where} is off by "
-        f"{most:g} standard deviations of the noise, where {limit:g} are plausible. "
-        "Do not rely on these columns together; the certificate holds for them as well."
+        f"The model could not fit {where}: the rows miss what was measured of it by {most:g} standard "
+        f"deviations of the noise, where up to {limit:g} are plausible. Do not use these columns "
+        "together. The certificate holds for them too, so the release may be published with this note; "
+        "another release costs budget again, and may not fit better."
     )
 
 

@@ -73,7 +73,9 @@ class Verdict:
             return str(self.level)
         if self.level is Level.LIMITED:
             return "Useful for large groups, perhaps for most analyses of its tables"
-        return "Perhaps useful, for large groups" + (" or more" if self.best is Level.GOOD else "")
+        if self.best is Level.GOOD:
+            return "Perhaps useful: at best for most analyses of its tables, at worst not at all"
+        return "Perhaps useful for large groups"
 
     def to_json(self) -> dict[str, str]:
         """For shells."""
@@ -103,21 +105,21 @@ class _Figures:
 
 def judge(figures: _Figures, advice: str = "", best: _Figures | None = None) -> Verdict:
     """The verdict on some figures; `best` are those at the optimistic end of a forecast."""
-    level, things = _level(figures), figures.things
+    level = _level(figures)
     other = level if best is None else _level(best)
     tables = "single columns" if figures.widest == 1 else f"up to {figures.widest} columns together"
     least = _EXACT * figures.bound * max(figures.rows, 1)
-    bad = f"groups under {_ends(figures, best, 1)} {things}, single people, more columns together"
+    bad = f"groups under {_ends(figures, best, 1)}, single people, more columns together"
     if level is Level.POOR and other is Level.POOR:
         good = "trying out code on rows of the right form"
         bad = "any number that matters"
     elif least <= max(figures.rows, 1) / 2:
         held = _ends(figures, best, _EXACT)
-        good = f"cells of {tables} that hold {held} {things} or more (accurate to ±10 %)"
+        good = f"cells of {tables} that hold {held} or more (accurate to ±10 %)"
     else:
         good = f"cells of {tables} with shares far above {percent(figures.bound)}"
     if figures.doubtful:
-        bad = f"{figures.doubtful} together (its rows contradict what was measured); {bad}"
+        bad = f"{figures.doubtful} together; {bad}"
     decided = _decided(figures, level, best)
     return Verdict(level, good, bad, advice, None if other is level else other, decided)
 
@@ -125,7 +127,8 @@ def judge(figures: _Figures, advice: str = "", best: _Figures | None = None) -> 
 def _ends(figures: _Figures, best: _Figures | None, times: float) -> str:
     """So many times the bound in rows, at the pessimistic end; and at the other, if that differs."""
     ends = [_about(times * f.bound * max(f.rows, 1)) for f in (figures, best) if f is not None]
-    return ", perhaps ".join(dict.fromkeys(ends))
+    perhaps = f" (perhaps {ends[-1]})" if len(set(ends)) > 1 else ""
+    return f"{ends[0]} {figures.things}{perhaps}"
 
 
 def _decided(figures: _Figures, level: Level, best: _Figures | None) -> str:
@@ -134,7 +137,7 @@ def _decided(figures: _Figures, level: Level, best: _Figures | None) -> str:
     if figures.noise:
         return "the tables, which say hardly more than the schema does"
     if level is Level.DOUBTFUL:
-        return f"{figures.doubtful}, whose rows contradict what was measured"
+        return f"{figures.doubtful}, which the model could not fit"
     limits = "(limits: {} for most analyses, {} for large groups)"
     if _level(replace(figures, mean=0.0)) is level:  # the worst cell alone would do
         told = limits.format(percent(_GOOD_BOUND).removesuffix(" %"), percent(_LIMITED_BOUND)[:-2])
@@ -178,7 +181,11 @@ def foreseen(prepared: Prepared, rows: int, errors: Errors | None) -> Verdict | 
     best, worst = at(_MEAN_BETWEEN[0], low), at(_MEAN_BETWEEN[1], high)
     own = prepared.usual(rows).blueprint
     advice = _advice(
-        own, prepared.budget, group(prepared.schema.unit), replace(worst, mean=errors.mean)
+        own,
+        prepared.budget,
+        group(prepared.schema.unit),
+        replace(worst, mean=errors.mean),
+        prepared.options.purposes,
     )
     return judge(worst, advice, best)
 
@@ -198,10 +205,12 @@ def verdict(release: Release) -> Verdict:
         own = blueprint(release)
     except VerificationError:  # an older release, or a method of the caller's own
         return judge(now)
-    return judge(now, _advice(own, release.budget, group(release.schema.unit), now))
+    return judge(
+        now, _advice(own, release.budget, group(release.schema.unit), now, release.purposes)
+    )
 
 
-def _advice(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> str:
+def _advice(own: Blueprint, budget: Budget, unit: int, now: _Figures, purposes: object) -> str:
     """What more budget, fewer rows of each unit or fewer columns would change; "" where all is good."""
     if now.mean is None or _level(replace(now, doubtful="")) is Level.GOOD:
         return ""
@@ -210,10 +219,11 @@ def _advice(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> str:
         f"{percent(now.mean)} of the {now.things} in another cell of a typical table (its total "
         f"variation)"
     )
+    purpose = "" if purposes else "; a purpose makes the tables that it needs more accurate"
     better = list(_alternatives(own, budget, unit, now))
     if not better:
         return f"{told}. It needs more {now.things}: no ε up to {_EPSILONS[-1]} would change that much."
-    return f"{told}; {'; '.join(better)}; a purpose makes the tables that it needs more accurate."
+    return f"{told}; {'; '.join(better)}{purpose}."
 
 
 def _alternatives(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> Iterator[str]:

@@ -19,7 +19,7 @@ from understudy.privacy import accounting
 from understudy.releases import Release
 from understudy.report import words
 from understudy.report.page import fill
-from understudy.schema import Identifier
+from understudy.schema import Identifier, Text
 from understudy.units import group
 
 FILL_IN = "(fill in)"
@@ -173,14 +173,19 @@ def _context() -> tuple[Item, ...]:
 def _data(release: Release) -> tuple[Item, ...]:
     schema = release.schema
     kinds = Counter(column.kind for column in schema.modelled)
-    dropped = [c.name for c in schema.columns if isinstance(c, Identifier)]
+    kept = {column.name for column in schema.written}
+    unmodelled = [c.name for c in schema.columns if isinstance(c, Identifier | Text)]
+    left_out = ", ".join(name for name in unmodelled if name not in kept)
+    anew = ", ".join(name for name in unmodelled if name in kept)
+    never = [f"left out: {left_out}"] * bool(left_out) + [f"written anew: {anew}"] * bool(anew)
+    protected = "" if schema.unit is None else f"one for each value of {schema.unit.column}; "
     rows = (
         f"{release.number:,}, declared public"
         if release.rows_public is not None
         else f"private; about {release.number:,} (measured with noise)"
     )
     return (
-        Item("data principals: whom the rows are about", FILL_IN, where="ISO 7.2.2"),
+        Item("data principals: whom the rows are about", protected + FILL_IN, where="ISO 7.2.2"),
         Item("number of original rows", rows, where="ISO 7.2.5"),
         Item(
             "columns",
@@ -188,10 +193,10 @@ def _data(release: Release) -> tuple[Item, ...]:
             where="ISO 7.2.3",
         ),
         Item(
-            "direct identifiers",
-            "none declared"
-            if not dropped
-            else f"{', '.join(dropped)}: never modelled; left out or new",
+            "direct identifiers, and other columns that are not modelled",
+            f"{'; '.join(never)}. Which of them identify a person: {FILL_IN}"
+            if never
+            else "none declared",
             where="ISO 7.2.4",
         ),
         Item("sensitive and indirectly identifying columns", FILL_IN, where="ISO 7.2.4"),

@@ -33,7 +33,7 @@ KINDS = {
     "number": "number",
     "date": "date",
     "datetime": "date and time",
-    "identifier": "names or numbers of people or things",
+    "identifier": "left out, or fresh ids",
     "text": "free text",
 }
 """The types a person may choose, in words."""

@@ -1,5 +1,6 @@
 """What entries say is spent: exact sums, under either rule of composition."""
 
+import math
 import random
 from fractions import Fraction
 
@@ -110,6 +111,28 @@ def test_zcdp_counts_whole_plans_while_open_and_charges_once_settled(zledger):
     assert_spent_rho(zledger, RHO_B)
     reserve(zledger, Budget.of("0.5", "1e-9"), GAUSS).settle("aborted")
     assert_spent_rho(zledger, RHO_B)
+
+
+def test_a_refusal_names_an_epsilon_that_fits_and_no_smaller_one_than_need_be(zledger):
+    def planned(epsilon):
+        budget = Budget.of(epsilon, TOTAL.delta)
+        return budget, planning.calibrate(
+            lambda x: Plan((Charge("g", Gaussian(1 / math.sqrt(x))),)), budget
+        )
+
+    first = reserve(zledger, *planned("0.6"))
+    first.charge("g")
+    first.settle("finished")
+    asked = planned("0.95")
+    largest = zledger.books("people").largest(*asked)
+    with pytest.raises(BudgetExhausted, match=f"at most about ε = {float(largest):g}") as refused:
+        reserve(zledger, *asked)
+    assert "settle" not in str(refused.value)
+    with pytest.raises(BudgetExhausted):
+        reserve(zledger, *planned(largest + Fraction(1, 50)))
+    reserve(zledger, *planned(largest))
+    with pytest.raises(BudgetExhausted, match="freed by `understudy ledger settle`"):
+        reserve(zledger, *asked)
 
 
 def test_zcdp_composition_fits_more_than_basic_but_never_too_much(zledger):

@@ -594,5 +594,5 @@ def test_after_another_release_it_does_not_fit(tmp_path):
     with Ledger(tmp_path / "l") as ledger:
         ledger.open_dataset("t", total)
         ledger.reserve("t", total, small, relation=RELATION).charge("a")
-        with pytest.raises(BudgetExhausted, match="by ρ"):
+        with pytest.raises(BudgetExhausted, match="Ask for at most about ε = 0"):
             ledger.reserve("t", total, whole(total), relation=RELATION)

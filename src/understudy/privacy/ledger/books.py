@@ -6,6 +6,7 @@ spending is computed here, from these entries; no query of a database and no ind
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from understudy.errors import (
     RelationError,
     UnderstudyError,
 )
-from understudy.privacy import accounting
+from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.chain import GENESIS, Entry, check_chain
 from understudy.privacy.cost import Charge, Discovery, Event, Plan, Zcdp, event_from_json
@@ -396,6 +397,36 @@ class Books:
         first = not any(made.counts for made in self.releases.values())
         whole = first and budget.epsilon <= total.epsilon and budget.delta <= total.delta
         return lambda times: adds(times) or (times == 1 and whole)
+
+    def largest(self, budget: Budget, plan: Plan, unit: Unit | None = None) -> Fraction:
+        """The largest ε, to two digits, with which a release planned like this one would still fit.
+
+        Where ρ adds up, that of a plan is taken to grow with ε as that of its budget does.
+        """
+        total = self.facts.budget
+        if self.facts.composition == "basic":
+            return self.spent().remaining_epsilon
+        if not any(made.counts for made in self.releases.values()):
+            return total.epsilon
+        (rho, shown), found = self._zcdp(), accounting.total_delta(plan)
+        left = total.delta - shown - found
+        if self._taken or left <= 0:
+            return Fraction(0)
+
+        def rho_of(asked: Budget) -> Fraction:
+            return planning.rho_for(asked) if asked.delta else asked.epsilon**2
+
+        share = accounting.total_rho(plan, group(unit)) / rho_of(budget)
+
+        def fits(epsilon: Fraction) -> bool:
+            own = share * rho_of(Budget(epsilon, budget.delta))
+            return accounting.epsilon_from_rho(rho + own, left) <= total.epsilon
+
+        two_digits = [Fraction(digits, 10) for digits in range(99, 9, -1)]
+        tried = (Fraction(10) ** power * x for power in range(3, -4, -1) for x in two_digits)
+        smaller = [epsilon for epsilon in tried if epsilon < budget.epsilon]
+        at = bisect_left(smaller, True, key=fits)
+        return smaller[at] if at < len(smaller) else Fraction(0)
 
     def _adds(self, plan: Plan, unit: Unit | None) -> Callable[[int], bool]:
         """Whether the ρ of so many more releases stays within the total, converted at its δ."""

@@ -94,7 +94,7 @@ class Ledger:
             raise InputError(
                 f"dataset {name!r} is not in ledger {self.path} (it has: {known}); open it with "
                 f"`understudy ledger open {_quoted(self.path)} --dataset {_quoted(name)} "
-                "--epsilon TOTAL`"
+                "--epsilon TOTAL`, with --unit COLUMN where the schema has a unit"
             )
         return books
 
@@ -442,18 +442,27 @@ def own_ledger(place: Path | None = None) -> Iterator[Ledger]:
 def _require_room(books: Books, budget: Budget, plan: Plan, unit: Unit | None) -> None:
     if books.room(budget, plan, unit)(1):
         return
-    total, account, basic = books.facts.budget, books.spent(), books.facts.composition == "basic"
-    after = books.after(budget, plan, unit).epsilon
+    total, account = books.facts.budget, books.spent()
+    basic, largest = books.facts.composition == "basic", books.largest(budget, plan, unit)
+    waiting = [identity for identity, made in books.releases.items() if made.outcome is None]
     sampled = SampledGaussian | SampledGroups | SampledSelection
     raise BudgetExhausted(
-        f"dataset {books.name!r}: the release asks for {budget}, but of its total "
-        f"{total} only ε = {_short(account.remaining_epsilon)}"
-        + (f", δ = {float(account.remaining_delta):g}" if basic else "")
-        + " is left"
-        # A promise by another rule than the account's may look as if there were room.
-        + (f", and by ρ the account would come to ε = {_short(after)}" if not basic else "")
-        + ". Nothing was spent. Ask for less; a crashed release that still holds "
-        "budget is shown by `understudy ledger show` and freed by `understudy ledger settle`"
+        f"dataset {books.name!r}: a release with {budget} does not fit in what is left of its total "
+        f"{total}"
+        + (
+            "; nothing more fits"
+            if not largest
+            else f". Ask for at most ε = {_short(largest)} and δ = {float(account.remaining_delta):g}"
+            if basic
+            else f". Ask for at most about ε = {_short(largest)}"
+        )
+        + ". Nothing was spent"
+        + (
+            f". Releases that are not settled hold budget: {', '.join(waiting)}; one that crashed is "
+            "freed by `understudy ledger settle`"
+            if waiting
+            else ""
+        )
         + (
             ". This account adds up ρ, where a draw from a sample of the rows counts as one from all "
             "of them; such a release must be the first, or the dataset opened with --composition basic"

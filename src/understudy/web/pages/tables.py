@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from understudy import files
 from understudy.draft import RowsPerUnit, confirm
 from understudy.draft.answers import Choice, Decision, Topic, answered
-from understudy.draft.review import decision_named, decisions
+from understudy.draft.review import decision_named, decisions, lost
 from understudy.errors import InputError, SchemaError, UnderstudyError
 from understudy.privacy.budget import Budget
 from understudy.privacy.ledger import Composition
@@ -129,8 +129,8 @@ async def add_table(request: Request, site: Here) -> Response:
         if twin is not None:
             raise InputError(
                 f"these rows are here already, as {twin.name!r}. A second copy would have a budget of "
-                "its own, though releases of both reveal facts about the same people. Use that table, "
-                "or remove its rows before you add them again"
+                "its own, though releases of both reveal facts about the same people. Use that table; "
+                "under another name it would be a new budget for the same people"
             )
         split = form.fields.get("split", "").strip()
         draft = await site.workers.draft(named, session_of(request).name, split)
@@ -398,7 +398,7 @@ async def decide(request: Request, table: Named) -> Response:
     sent = await request.form()
     form = {key: value for key, value in sent.items() if isinstance(value, str)}
     try:
-        schema = load_schema(table)
+        schema = before = load_schema(table)
         decision, said = decision_named(schema, form.get("key", "")), list[str]()
         for about, choice, text in _answers(decision, form):
             schema = answered(schema, about, choice, text)
@@ -408,7 +408,9 @@ async def decide(request: Request, table: Named) -> Response:
         return _not_saved(request, table, error)
     if decision.topic is Topic.RULES:
         said = [f"{sum(key.startswith('keep-') for key in form)} of {len(decision.columns)}"]
-    return _kept(table, schema, f"{decision.question} {'; '.join(said)}.")
+    taken = [] if decision.topic is Topic.RULES else lost(before, schema)
+    told = "".join(f" {line[0].upper()}{line[1:]}." for line in taken)
+    return _kept(table, schema, f"{decision.question} {'; '.join(said)}.{told}")
 
 
 def _answers(decision: Decision, form: Mapping[str, str]) -> list[tuple[Decision, Choice, str]]:
