@@ -134,6 +134,10 @@ class TestForm:
             {"correlations": [[1.0, 2.0], [2.0, 1.0]]},
             {"ends": [[-1e9], []]},
             {"more": 1},
+            {"correlations": [[1.0, np.nan], [np.nan, 1.0]]},
+            {"ends": [[np.nan], []]},
+            {"columns": [*range(65)]},
+            {"columns": [0, 1 - 2**70]},
         ],
     )
     def test_a_description_of_another_form_is_refused(self, changed: dict) -> None:
@@ -151,6 +155,7 @@ class TestForm:
             {"correlations": [[1.0, 0.5], [0.4, 1.0]]},
             {"correlations": [[0.9, 0.5], [0.5, 1.0]]},
             {"correlations": [[1.0, 1.0], [1.0, 1.0]]},
+            {"correlations": [[1.0, 1 - 2**-40], [1 - 2**-40, 1.0]]},
         ],
     )
     def test_neither_verifier_takes_what_is_no_normal_law_of_its_cells(self, changed: dict) -> None:

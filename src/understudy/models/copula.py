@@ -32,6 +32,8 @@ _RELATED = 0.1
 _RECORDS, _ROUNDS = 8_000, 16
 """Records of the model that are looked at, and how often."""
 _RIDGE = 0.01
+_FREE = 0.001
+"""The least eigenvalue of correlations. A ridge and rounding leave more."""
 _SWEEPS = 3
 _ROWS = 2**15
 """Rows that are drawn together."""
@@ -57,12 +59,14 @@ class Copula:
         if {len(self.ends), len(self.correlations), *map(len, self.correlations)} != {size}:
             raise InputError("a copula has ends and correlations for each of its columns")
         matrix = np.array(self.correlations, np.float64)
-        if any(np.diff(ends).min(initial=1.0) <= 0 for ends in self.ends):
+        if not all((np.diff([-np.inf, *ends, np.inf]) > 0).all() for ends in self.ends):
             raise InputError("the ends of a copula's cells increase")
         if (matrix != matrix.T).any() or (np.diag(matrix) != 1).any():
             raise InputError("the correlations of a copula are symmetric, with 1 on the diagonal")
-        if not np.linalg.eigvalsh(matrix)[0] > 0:
-            raise InputError("the correlations of a copula are those of no normal law")
+        if not np.linalg.eigvalsh(matrix)[0] >= _FREE:
+            raise InputError(
+                "the correlations of a copula are those of no normal law with variance"
+            )
 
     def fits(self, shape: tuple[int, ...]) -> bool:
         """Whether columns of these sizes have all of its cells."""
@@ -117,6 +121,8 @@ def copula_of(
     """
     reached = np.cumsum(weights, dtype=np.float64)
     size = min(_RECORDS, len(reached))
+    if size < 2:  # they say nothing of how columns go along
+        return None
     at = (np.arange(size) + 0.5) * (reached[-1] / size)
     picked = np.minimum(np.searchsorted(reached, at, side="right"), len(reached) - 1)
     ends, some, middles = {}, {}, {}
