@@ -11,8 +11,7 @@ from understudy.releases import form
 from understudy.releases.rows import decoded, drawn_rows, together
 from understudy.schema import Schema
 
-SCHEMA = Schema.loads(
-    """
+TOML = """
 [understudy]
 version = 1
 unit = "row"
@@ -40,7 +39,7 @@ name = "kind"
 type = "category"
 values = ["a", "b"]
 """
-)
+SCHEMA = Schema.loads(TOML)
 
 
 def _model(rows: int = 20_000) -> Weighted:
@@ -101,6 +100,14 @@ class TestTogether:
         narrow = Schema(SCHEMA.columns[2:])
         one = Weighted((2,), model.codes[2:], model.weights)
         assert together(narrow, one) is one
+
+    def test_codes_that_rules_move_lie_together_where_they_are_moved_to(self) -> None:
+        ruled = Schema.loads(TOML + "\n[[rule]]\nsays = \"kind = 'a' implies size < 2500\"\n")
+        model, codes = together(ruled, _model()), _model().codes
+        moved = ruled.project(codes)
+        assert (moved[0] != codes[0]).any()
+        pair = [decoded(ruled, model, c, np.random.default_rng(4)) for c in (codes, moved)]
+        assert pair[0].equals(pair[1])
 
     def test_any_number_of_rows(self) -> None:
         model = together(SCHEMA, _model())

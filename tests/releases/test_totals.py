@@ -53,7 +53,12 @@ def _people(rows=4_000):
 @pytest.mark.parametrize("method", ["maxent", "aim", "mst"])
 def test_patients_of_some_rows(summed, method):
     us.release(
-        patients(), Schema.loads(TEXT), epsilon=30, delta="1e-6", method=method, noise=SeededNoise(1)
+        patients(),
+        Schema.loads(TEXT),
+        epsilon=30,
+        delta="1e-6",
+        method=method,
+        noise=SeededNoise(1),
     )
     _require_whole(summed)
 
