@@ -60,10 +60,9 @@ class Copula:
         matrix = np.array(self.correlations, np.float64)
         if not all((np.diff([-np.inf, *ends, np.inf]) > 0).all() for ends in self.ends):
             raise InputError("the ends of a copula's cells increase")
-        if (matrix != matrix.T).any() or (np.diag(matrix) != 1).any():
-            raise InputError("the correlations of a copula are symmetric, with 1 on the diagonal")
-        if not np.linalg.eigvalsh(matrix)[0] >= _LEAST_FREE:
-            raise InputError("the correlations of a copula are those of no normal law")
+        alike = (matrix == matrix.T).all() and (np.diag(matrix) == 1).all()
+        if not (alike and np.linalg.eigvalsh(matrix)[0] >= _LEAST_FREE):
+            raise InputError("correlations of a copula are symmetric, definite, 1 on the diagonal")
 
     def fits(self, shape: tuple[int, ...]) -> bool:
         """Whether columns of these sizes have all of its cells."""
@@ -128,16 +127,14 @@ def copula_of(
             ends[i], some[i] = found, codes[i][picked]
             middles[i] = _standard(_middles(found), some[i])
     inside = [i for i in wide if i in ends][:MOST_COLUMNS]
-    if not inside or size < 2:
-        return None
     related = {
-        i: max(abs(float(middles[i] @ middles[j])) / size for j in inside)
+        i: max((abs(float(middles[i] @ middles[j])) / size for j in inside), default=0.0)
         for i in ends
         if i not in inside
     }
     beside = sorted((i for i in related if related[i] >= _RELATED), key=lambda i: -related[i])
     columns = tuple(sorted([*inside, *beside][:MOST_COLUMNS]))
-    if len(columns) < 2:
+    if min(len(columns), size) < 2:
         return None
     own = [some[i] for i in columns]
     scores, lows, highs = _begun(own, [ends[i] for i in columns], rng)
