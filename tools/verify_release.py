@@ -3397,7 +3397,7 @@ def copula_problems(copula: dict[str, Any], shape: list[int]) -> Iterator[str]:
     elif not (
         (np.array(matrix) == np.array(matrix).T).all()
         and (np.diag(matrix) == 1).all()
-        and np.linalg.eigvalsh(np.array(matrix, float))[0] > 0
+        and np.linalg.eigvalsh(np.array(matrix, float))[0] >= 0.001
     ):
         yield "the copula of the model has no correlations"
 

@@ -63,6 +63,10 @@ class TestFound:
         assert copula_of(codes, rows, [4, 4, 4], (2,), RNG(0)) is None
         assert copula_of(codes, rows, [4, 0, 0], (0,), RNG(0)) is None
 
+    def test_one_record_says_nothing(self) -> None:
+        one = [np.zeros(1, int)] * 2
+        assert copula_of(one, np.ones(1, np.float32), [4, 4], (0, 1), RNG(0)) is None
+
     def test_no_more_columns_than_allowed(self) -> None:
         codes = [*RNG(3).integers(0, 4, (MOST_COLUMNS + 9, 200), dtype=np.uint8)]
         found = _found(codes, tuple(range(len(codes))))
@@ -138,7 +142,7 @@ class TestDescribed:
             ((0, 1), ((1.0, 1.0), ()), ((1.0, 0.0), (0.0, 1.0)), "increase"),
             ((0, 1), ((), ()), ((1.0, 0.1), (0.0, 1.0)), "symmetric"),
             ((0, 1), ((), ()), ((1.0, 0.1), (0.1, 0.9)), "diagonal"),
-            ((0, 1), ((), ()), ((1.0, 1.0), (1.0, 1.0)), "no normal law"),
+            ((0, 1), ((), ()), ((1.0, 1.0), (1.0, 1.0)), "definite"),
         ],
     )
     def test_what_is_none_is_refused(

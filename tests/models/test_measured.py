@@ -242,3 +242,7 @@ def test_the_number_of_rows_follows_all_tables_by_precision():
 
 def test_a_public_number_of_rows_stays():
     assert total([Measured((0,), np.array([60.0, 50.0]), 1.0)], 100, 0.0) == 100
+
+
+def test_there_is_a_row_whatever_the_noise():
+    assert total([Measured((0,), np.array([-60.0, 10.0]), 1.0)], 1, 2.0) == 1.0

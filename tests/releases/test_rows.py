@@ -11,8 +11,7 @@ from understudy.releases import form
 from understudy.releases.rows import decoded, drawn_rows, together
 from understudy.schema import Schema
 
-SCHEMA = Schema.loads(
-    """
+TOML = """
 [understudy]
 version = 1
 unit = "row"
@@ -40,7 +39,7 @@ name = "kind"
 type = "category"
 values = ["a", "b"]
 """
-)
+SCHEMA = Schema.loads(TOML)
 
 
 def _model(rows: int = 20_000) -> Weighted:
@@ -102,6 +101,14 @@ class TestTogether:
         one = Weighted((2,), model.codes[2:], model.weights)
         assert together(narrow, one) is one
 
+    def test_codes_that_rules_move_lie_together_where_they_are_moved_to(self) -> None:
+        ruled = Schema.loads(TOML + "\n[[rule]]\nsays = \"kind = 'a' implies size < 2500\"\n")
+        model, codes = together(ruled, _model()), _model().codes
+        moved = ruled.project(codes)
+        assert (moved[0] != codes[0]).any()
+        pair = [decoded(ruled, model, c, np.random.default_rng(4)) for c in (codes, moved)]
+        assert pair[0].equals(pair[1])
+
     def test_any_number_of_rows(self) -> None:
         model = together(SCHEMA, _model())
         rng = np.random.default_rng(0)
@@ -134,6 +141,10 @@ class TestForm:
             {"correlations": [[1.0, 2.0], [2.0, 1.0]]},
             {"ends": [[-1e9], []]},
             {"more": 1},
+            {"correlations": [[1.0, np.nan], [np.nan, 1.0]]},
+            {"ends": [[np.nan], []]},
+            {"columns": [*range(65)]},
+            {"columns": [0, 1 - 2**70]},
         ],
     )
     def test_a_description_of_another_form_is_refused(self, changed: dict) -> None:
@@ -151,6 +162,7 @@ class TestForm:
             {"correlations": [[1.0, 0.5], [0.4, 1.0]]},
             {"correlations": [[0.9, 0.5], [0.5, 1.0]]},
             {"correlations": [[1.0, 1.0], [1.0, 1.0]]},
+            {"correlations": [[1.0, 1 - 2**-40], [1 - 2**-40, 1.0]]},
         ],
     )
     def test_neither_verifier_takes_what_is_no_normal_law_of_its_cells(self, changed: dict) -> None:

@@ -13,7 +13,7 @@ import copy
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from io import BytesIO
 from pathlib import Path
@@ -24,10 +24,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.tools.corpus import rehashed, sealed, sha256
+from understudy.models import Weighted
 from understudy.privacy.budget import Budget
 from understudy.privacy.relation import Relation
 from understudy.releases import Release
 from understudy.releases.release import promise_words
+from understudy.releases.rows import drawn_rows
 from understudy.schema import Schema
 
 OWN = ("number of rows", "certificate", "certificate of total variation")
@@ -633,6 +635,54 @@ def _more_rows(draft: Draft) -> bool:
     return True
 
 
+def _copula(change: Callable[[dict[str, Any]], None]) -> Callable[[Draft], bool]:
+    """Values are said to lie together in another way than they were drawn."""
+
+    def changed(draft: Draft) -> bool:
+        model = json.loads(draft.files["model.json"])
+        if "copula" not in model:
+            return False
+        change(model["copula"])
+        if not model["copula"]:
+            del model["copula"]
+        draft.files["model.json"] = json.dumps(model).encode()
+        return True
+
+    return changed
+
+
+def _correlated(change: Callable[[int, int, float], float]) -> Callable[[Draft], bool]:
+    """Other correlations of different columns."""
+
+    def changed(copula: dict[str, Any]) -> None:
+        for i, row in enumerate(copula["correlations"]):
+            row[:] = [r if i == j else change(i, j, r) for j, r in enumerate(row)]
+
+    return _copula(changed)
+
+
+def _moved_ends(copula: dict[str, Any]) -> None:
+    copula["ends"] = [[end + 0.5 for end in ends] for ends in copula["ends"]]
+
+
+def _hundreds(copula: dict[str, Any]) -> None:
+    copula["columns"] = [*range(300)]
+    copula["ends"] = [[0.0]] * 300
+    copula["correlations"] = [[float(i == j) for j in range(300)] for i in range(300)]
+
+
+def _apart(draft: Draft) -> bool:
+    """Rows of the same model and key, but for how values lie together."""
+    release = Release.load(draft.folder)
+    model = release.model
+    if not isinstance(model, Weighted) or model.copula is None:
+        return False
+    key, rows = int(draft.manifest["key"]), draft.rows()
+    _, drawn = drawn_rows(release.schema, replace(model, copula=None), rows.num_rows, key)
+    draft.put(drawn.cast(rows.schema))
+    return True
+
+
 def _measured(draft: Draft) -> list[dict[str, Any]]:
     """What was measured with noise of its own."""
     return [m for m in draft.manifest["measurements"] if m["sigma"] is not None]
@@ -742,6 +792,20 @@ FORGERIES = (
     Forgery("rows are drawn with another key", _another_draw, MODEL),
     Forgery("another key is stated", _another_key, MODEL),
     Forgery("rows are doubled", _more_rows, MODEL),
+    Forgery("values lie together in no way", _copula(dict.clear), MODEL),
+    Forgery("values lie together weakly", _correlated(lambda i, j, r: 0.9 * r), MODEL),
+    Forgery("values lie together the other way round",
+            _correlated(lambda i, j, r: r if i and j else -r), MODEL),
+    Forgery("cells begin elsewhere", _copula(_moved_ends), MODEL),
+    Forgery("rows are drawn apart", _apart, MODEL),
+    Forgery("correlations of no law", _correlated(lambda i, j, r: 1.0), "copula"),
+    Forgery("correlations that are nearly 1", _correlated(lambda i, j, r: 1 - 2**-40), "copula"),
+    Forgery("correlations that are no numbers", _correlated(lambda i, j, r: math.nan), r"NaN|model"),
+    Forgery("correlations of no column", _copula(lambda c: c["correlations"].clear()), "copula"),
+    Forgery("a copula of hundreds of columns", _copula(_hundreds), "copula"),
+    Forgery("ends that are no numbers",
+            _copula(lambda c: c.update(ends=[[math.nan]] * len(c["ends"]))), r"NaN|model"),
+    Forgery("ends that go down", _copula(lambda c: c["ends"][0].reverse()), "copula"),
     Forgery("a measured table is left out", _unmeasured, r"measure|table"),
     Forgery("no table was measured", _nothing_measured, r"measure|table"),
     Forgery("a measured table too many", _measured_twice, r"measure|table"),

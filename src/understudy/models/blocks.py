@@ -84,15 +84,19 @@ class Block:
     empty: NDArray[np.bool_] | None = None
     theta: Table = field(init=False)
     again: Table = field(init=False)
+    _strides: list[NDArray[np.int32]] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         self.theta, self.again = np.zeros(self.y.size), np.zeros(self.y.size)
 
     def strides(self, shape: tuple[int, ...]) -> list[NDArray[np.int32]]:
         """For every column of the clique: how far each of its values moves the cell."""
-        own = [np.arange(shape[i]) for i in self.clique] if self.labels is None else self.labels
-        sizes = [int(label.max()) + 1 for label in own]
-        return [(label * math.prod(sizes[k + 1 :])).astype(np.int32) for k, label in enumerate(own)]
+        if not self._strides:
+            own = [np.arange(shape[i]) for i in self.clique] if self.labels is None else self.labels
+            sizes = [int(label.max()) + 1 for label in own]
+            ahead = [math.prod(sizes[k + 1 :]) for k in range(len(sizes))]
+            self._strides = [(o * a).astype(np.int32) for o, a in zip(own, ahead, strict=True)]
+        return self._strides
 
     def cells(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
         """The block's cell of every cell of the whole table."""

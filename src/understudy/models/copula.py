@@ -31,7 +31,8 @@ _RELATED = 0.1
 """The least correlation with a wide column at which another one is taken in."""
 _RECORDS, _ROUNDS = 8_000, 16
 """Records of the model that are looked at, and how often."""
-_RIDGE = 0.01
+_RIDGE, _LEAST_FREE = 0.01, 0.001
+"""Fitted correlations are made so much smaller; then, rounded, no eigenvalue is below the second."""
 _SWEEPS = 3
 _ROWS = 2**15
 """Rows that are drawn together."""
@@ -57,12 +58,11 @@ class Copula:
         if {len(self.ends), len(self.correlations), *map(len, self.correlations)} != {size}:
             raise InputError("a copula has ends and correlations for each of its columns")
         matrix = np.array(self.correlations, np.float64)
-        if any(np.diff(ends).min(initial=1.0) <= 0 for ends in self.ends):
+        if not all((np.diff([-np.inf, *ends, np.inf]) > 0).all() for ends in self.ends):
             raise InputError("the ends of a copula's cells increase")
-        if (matrix != matrix.T).any() or (np.diag(matrix) != 1).any():
-            raise InputError("the correlations of a copula are symmetric, with 1 on the diagonal")
-        if not np.linalg.eigvalsh(matrix)[0] > 0:
-            raise InputError("the correlations of a copula are those of no normal law")
+        alike = (matrix == matrix.T).all() and (np.diag(matrix) == 1).all()
+        if not (alike and np.linalg.eigvalsh(matrix)[0] >= _LEAST_FREE):
+            raise InputError("correlations of a copula are symmetric, definite, 1 on the diagonal")
 
     def fits(self, shape: tuple[int, ...]) -> bool:
         """Whether columns of these sizes have all of its cells."""
@@ -81,8 +81,7 @@ class Copula:
 
     def _drawn(self, codes: Sequence[Codes], rng: np.random.Generator, sweeps: int) -> Table:
         """Scores inside the intervals of the codes, a row for every column."""
-        lows, highs = _intervals(codes, self.ends)
-        scores = np.stack([_inside(*pair, rng) for pair in zip(lows, highs, strict=True)])
+        scores, lows, highs = _begun(codes, self.ends, rng)
         return _swept(scores, lows, highs, np.array(self.correlations), rng, sweeps)
 
     def to_json(self) -> dict[str, object]:
@@ -128,20 +127,17 @@ def copula_of(
             ends[i], some[i] = found, codes[i][picked]
             middles[i] = _standard(_middles(found), some[i])
     inside = [i for i in wide if i in ends][:MOST_COLUMNS]
-    if not inside or len(ends) < 2:
-        return None
     related = {
-        i: max(abs(float(middles[i] @ middles[j])) / size for j in inside)
+        i: max((abs(float(middles[i] @ middles[j])) / size for j in inside), default=0.0)
         for i in ends
         if i not in inside
     }
     beside = sorted((i for i in related if related[i] >= _RELATED), key=lambda i: -related[i])
     columns = tuple(sorted([*inside, *beside][:MOST_COLUMNS]))
-    if len(columns) < 2:
+    if min(len(columns), size) < 2:
         return None
     own = [some[i] for i in columns]
-    lows, highs = _intervals(own, [ends[i] for i in columns])
-    scores = np.stack([_inside(*pair, rng) for pair in zip(lows, highs, strict=True)])
+    scores, lows, highs = _begun(own, [ends[i] for i in columns], rng)
     matrix = _correlations(scores)
     for _ in range(_ROUNDS):
         scores = _swept(scores, lows, highs, matrix, rng, 1)
@@ -176,16 +172,16 @@ def _standard(middles: Table, codes: Codes) -> Table:
     return found / max(float(np.sqrt((found**2).mean())), _LEAST)
 
 
-def _intervals(
-    codes: Sequence[Codes], ends: Sequence[Sequence[float]]
-) -> tuple[list[Table], list[Table]]:
-    """Where the score of every row of every column lies."""
+def _begun(
+    codes: Sequence[Codes], ends: Sequence[Sequence[float]], rng: np.random.Generator
+) -> tuple[Table, list[Table], list[Table]]:
+    """Scores of every row of every column by itself, and from where to where they lie."""
     lows, highs = [], []
     for column, inner in zip(codes, ends, strict=True):
         at = np.minimum(column, len(inner) + 1).astype(np.intp)
         lows.append(np.array([-np.inf, *inner, -np.inf])[at])
         highs.append(np.array([*inner, np.inf, np.inf])[at])
-    return lows, highs
+    return np.stack([_inside(*pair, rng) for pair in zip(lows, highs, strict=True)]), lows, highs
 
 
 def _inside(low: Table, high: Table, rng: np.random.Generator) -> Table:

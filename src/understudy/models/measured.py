@@ -59,7 +59,7 @@ def total(measured: Sequence[Measured], rows: float, sigma: float) -> float:
         return rows
     weights = [sigma**-2, *(m.sigma**-2 / m.values.size for m in measured)]
     sums = [rows, *(float(m.values.sum()) for m in measured)]
-    return float(np.average(sums, weights=weights))
+    return max(float(np.average(sums, weights=weights)), 1.0)
 
 
 def simplex(values: NDArray[np.float64] | NDArray[np.int64], total: float) -> NDArray[np.float64]:

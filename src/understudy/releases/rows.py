@@ -50,5 +50,5 @@ def decoded(
 ) -> pa.Table:
     """Rows of these codes, whose values lie together as the model says."""
     copula = model.copula if isinstance(model, Weighted) else None
-    scores = {} if copula is None else copula.scores(codes, rng)
+    scores = {} if copula is None else copula.scores(schema.project(codes), rng)
     return schema.decode(codes, rng, first=first, scores=scores)
