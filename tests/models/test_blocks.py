@@ -90,7 +90,7 @@ def test_strides_and_whole_agree_with_the_cells_of_a_merged_table():
 
 
 def test_columns_are_held_exactly():
-    for own, estimate in zip(column_blocks(COLUMNS), COLUMNS, strict=True):
+    for own, estimate in zip(column_blocks(COLUMNS, [1.0] * len(COLUMNS)), COLUMNS, strict=True):
         factors = own.refine(np.full(3, ROWS / 3), ROWS)
         np.testing.assert_allclose(factors * ROWS / 3, estimate, rtol=1e-6)
 

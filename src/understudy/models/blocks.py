@@ -198,12 +198,11 @@ def beliefs(
     return estimates, tuple(found)
 
 
-def column_blocks(estimates: Sequence[Table]) -> list[Block]:
-    """One block a column, which holds its estimate exactly."""
-    return [
-        Block((i,), None, estimate, np.full(estimate.size, 1e-6), np.zeros(estimate.size), None)
-        for i, estimate in enumerate(estimates)
-    ]
+def column_blocks(estimates: Sequence[Table], deviations: Sequence[float]) -> list[Block]:
+    """One block a column, which holds its estimate exactly, however far that may be off."""
+    ones = [np.ones(estimate.size) for estimate in estimates]
+    known = enumerate(zip(estimates, ones, deviations, strict=True))
+    return [Block((i,), None, y, 1e-6 * one, off**2 * one, None) for i, (y, one, off) in known]
 
 
 def _expected(

@@ -111,7 +111,7 @@ def fit(
     rows = max(float(rows), 1.0)
     estimates, deviations = one_ways(shape, measured, rows)
     found, gains = blocks_of(shape, measured, estimates, rows, twins=twins, ordered=ordered)
-    columns = column_blocks(estimates)
+    columns = column_blocks(estimates, deviations)
     blocks = [_smooth(block, estimates, ordered) for block in found if block.shows]
     if ordered:
         blocks += trends(measured, estimates, ordered, rows, [other for _, other in twins])

@@ -12,10 +12,9 @@ records come to stand for all. So in rounds (resample-move: Gilks-Berzuini 2001,
    others (Gibbs), which leaves the model's law as it is and makes copies different again.
 
 It ends when a longest step has twice left most records effective, or after a fixed number of rounds;
-some steps on the weights alone follow. Cells of pairs that
-no record of the first law is in stay out of reach: nothing that was measured speaks for them. Values
-that moves would crowd into, because the factors were never fitted where they now apply, are held back.
-Deterministic given `rng`.
+some steps on the weights alone follow. Cells of pairs that no record of the first law is in stay out
+of reach: nothing that was measured speaks for them. Values that moves would crowd into, because the
+factors were never fitted where they now apply, are held back. Deterministic given `rng`.
 """
 
 from __future__ import annotations
@@ -95,9 +94,10 @@ class Cloud:
         return float(np.abs(after - table).sum()), float(np.abs(after - block.y).sum())
 
     def hold(self, columns: Sequence[Block]) -> None:
-        """Put all columns in place, one after the other, until they stay."""
+        """Put all columns in place, those known best last: near-copies push each other off."""
+        in_turn = sorted(columns, key=lambda block: -float(block.noise[0]))
         for _ in range(_HOLDING):
-            if max(self.refine(block)[0] for block in columns) < _IN_PLACE * self.rows:
+            if max(self.refine(block)[0] for block in in_turn) < _IN_PLACE * self.rows:
                 break
         self.weights *= self.rows / self.weights.sum()
 
@@ -197,12 +197,11 @@ def _power(weights: Table) -> float:
     logs -= logs.max()
     if _effective(np.exp(logs)) >= _LEFT * logs.size:
         return 1.0
-    low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        enough = _effective(np.exp(middle * logs)) >= _LEFT * logs.size
-        low, high = (middle, high) if enough else (low, middle)
-    return low
+    power = 0.0
+    for step in 0.5 ** np.arange(1, _HALVINGS + 1):
+        if _effective(np.exp((power + step) * logs)) >= _LEFT * logs.size:
+            power += step
+    return power
 
 
 def _draw_anew(
