@@ -26,7 +26,7 @@ from understudy.constraints.order import Order
 from understudy.queries.families import At, EncodedFamilies, views_of
 from understudy.schema import Schema
 from understudy.schema.family import FamilySchema
-from understudy.schema.views import POSITIONS
+from understudy.schema.views import POSITIONS, positions
 
 Whole = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -62,9 +62,7 @@ class _Tables:
         if name == f"{family.child}.position":
             starts = np.cumsum(self.sizes) - self.sizes
             index = at[1] - starts[at[0]]
-            inner = np.where(index == 0, 1, np.where(index == sizes - 1, 3, 2))
-            words = np.array(POSITIONS)[np.where(sizes == 1, 0, inner)]
-            return pa.array(words, mask=at[1] < 0)
+            return pa.array(np.array(POSITIONS)[positions(index, sizes)], mask=at[1] < 0)
         place = self.place(name, at)
         return self.stored(name).take(pa.array(place, mask=place < 0))
 
