@@ -26,6 +26,7 @@ from understudy._types import Clique, Table
 from understudy.models.determined import agrees, determined
 from understudy.models.margins import FREQUENT, one_ways, per_cell, stands_out
 from understudy.models.measured import Labels, Measured, frequent, merge
+from understudy.models.residual import centered
 from understudy.models.scores import scores
 from understudy.models.siblings import Joined, apart, sides
 from understudy.models.siblings import believed as believed_of_siblings
@@ -372,11 +373,7 @@ def _second_view(
 
 def _beyond_columns(residual: Table) -> Table:
     """What the residual of a pair says beyond its columns; of a larger table, beyond its sum."""
-    if residual.ndim > 2:
-        return residual - residual.mean()
-    for axis in range(residual.ndim):
-        residual = residual - residual.mean(axis=axis, keepdims=True)
-    return residual
+    return residual - residual.mean() if residual.ndim > 2 else centered(residual)
 
 
 def _bounded(residual: Table, noise: Table, base: Table, rows: float) -> Table:

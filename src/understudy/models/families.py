@@ -325,8 +325,8 @@ class _Crowd:
         rng: np.random.Generator,
     ) -> None:
         """Exchange children until the effort is spent; the objective only falls."""
-        held = [clique for clique in cliques if self._moves(clique)]
-        same = self.layout.twins
+        movable, same = {*self.layout.child, *self.layout.sibling}, self.layout.twins
+        held = [clique for clique in cliques if len(clique) > 1 and movable & set(clique)]
         if self.layout.ordered:
             held += [(self.layout.size, *clique) for clique in held if clique in same]
         tables = _Tables(self, [*held, *forbidden])
@@ -335,8 +335,9 @@ class _Crowd:
         if self.owner.size:
             turns = _turns(self.owner.size, effort)
             ways = (self._any, self._alike, self._anywhere, partial(self._dear, tables))
-            pairs = [c for c, clique in enumerate(held) if self._joins(clique)]
-            pairs = pairs if self.layout.ordered else []
+            parts = set(self.layout.child), set(self.layout.sibling)
+            joined = [c for c, has in enumerate(held) if all(len(p & set(has)) == 1 for p in parts)]
+            pairs = joined if self.layout.ordered else []
             for turn in range((turns + 1) // 2 if pairs else turns):
                 tables.exchange(ways[turn % len(ways)](rng))
                 for _ in range(_WANTED * bool(pairs)):
@@ -441,11 +442,6 @@ class _Crowd:
                 key *= values
                 key += self.people[who, k]
 
-    def _joins(self, clique: Clique) -> bool:
-        """Whether this table has one column of a child and one of a sibling."""
-        parts = self.layout.child, self.layout.sibling
-        return all(len(set(part) & set(clique)) == 1 for part in parts)
-
     def _wanted(
         self,
         clique: Clique,
@@ -496,11 +492,6 @@ class _Crowd:
         if column == layout.pos:
             return self.people[one, -2]
         return self.homes[self.owner[one], [*layout.parent, layout.size].index(column)]
-
-    def _moves(self, clique: Clique) -> bool:
-        """Whether exchanges move this table: it has a child, and not as its only column."""
-        movable = {*self.layout.child, *self.layout.sibling}
-        return len(clique) > 1 and not movable.isdisjoint(clique)
 
 
 class _Tables:

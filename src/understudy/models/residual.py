@@ -92,11 +92,15 @@ def reconstruct(
             precisions[part] = precisions.get(part, 0.0) + each
     pieces: dict[Clique, Table] = {}
     for part, table in sums.items():
-        piece = np.asarray(table / precisions[part])
-        for axis in range(piece.ndim):
-            piece = piece - piece.mean(axis=axis, keepdims=True)
-        pieces[part] = piece
+        pieces[part] = centered(np.asarray(table / precisions[part]))
     return [_assemble(shape, pieces, clique) for clique in cliques]
+
+
+def centered(table: Table) -> Table:
+    """The table without its mean along every axis."""
+    for axis in range(table.ndim):
+        table = table - table.mean(axis=axis, keepdims=True)
+    return table
 
 
 def _assemble(shape: tuple[int, ...], pieces: Mapping[Clique, Table], clique: Clique) -> Table:

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy._types import Table
+from understudy.models.residual import centered
 
 __all__ = ["Joined", "apart", "believed", "sides"]
 
@@ -72,9 +73,9 @@ def believed(residual: Table, base: Table, noise: Table, trend: Table | None = N
     kappa = np.empty(base.shape)
     kappa[:, -1] = _by_square(residual[:, -1], base[:, -1], noise[:, -1])
     expected = apart(residual, base)
-    beyond = _centered(base[:, :-1] + residual[:, :-1] - expected)
+    beyond = centered(base[:, :-1] + residual[:, :-1] - expected)
     if trend is not None:
-        along = _centered(expected * trend[:, :-1])
+        along = centered(expected * trend[:, :-1])
         beyond = beyond - along * float((along * beyond).sum() / max((along**2).sum(), 1e-300))
     kappa[:, :-1] = _likeliest(beyond, expected, noise[:, :-1])
     return kappa.reshape(-1)
@@ -116,12 +117,6 @@ def sides(values: Table, expected: Table, noise: float) -> Table:
         )
         found[:size, :size][side] = rows * shares @ shapes
     return found
-
-
-def _centered(table: Table) -> Table:
-    for axis in (0, 1):
-        table = table - table.mean(axis=axis, keepdims=True)
-    return table
 
 
 def _by_square(off: Table, base: Table, noise: Table) -> float:

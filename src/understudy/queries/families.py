@@ -95,22 +95,10 @@ class ViewCounts:
         else:
             other = rng.integers(0, np.maximum(sizes - 1, 1))
             second = np.where(sizes > 1, starts + other + (other >= place), -1)
-        return self._filled(np.arange(sizes.size), first, second)
+        return self.codes(np.arange(sizes.size), first, second)
 
-    def _rows(self, level: int) -> Iterator[Rows]:
-        sizes = self._families.sizes
-        every = np.arange(sizes.size)
-        if level == 0:
-            none = np.full(sizes.size, -1)
-            yield self._filled(every, none, none), self._total
-            return
-        single = level == 1 or self._layout.ordered  # one row a child
-        weights = self._total // np.maximum(sizes, 1) if single else self._view
-        for family, child, sibling in views_of(sizes, every, ordered=single):
-            yield self._filled(family, child, sibling), weights[family]
-
-    def _filled(self, family: Whole, child: Whole, sibling: Whole) -> list[Codes]:
-        """Views; a child or sibling of −1 is none."""
+    def codes(self, family: Whole, child: Whole, sibling: Whole) -> list[Codes]:
+        """Codes of views; a child or sibling of −1 is none."""
         layout, shape, sizes = self._layout, self._shape, self._families.sizes
         codes: list[Codes] = [np.zeros(family.size, np.uint8)] * len(shape)
         for i, column in zip(layout.parent, self._families.parents, strict=True):
@@ -128,6 +116,18 @@ class ViewCounts:
             found = np.where(child < 0, len(POSITIONS), positions(place, sizes[family]))
             codes[layout.pos] = found.astype(np.uint8)
         return codes
+
+    def _rows(self, level: int) -> Iterator[Rows]:
+        sizes = self._families.sizes
+        every = np.arange(sizes.size)
+        if level == 0:
+            none = np.full(sizes.size, -1)
+            yield self.codes(every, none, none), self._total
+            return
+        single = level == 1 or self._layout.ordered  # one row a child
+        weights = self._total // np.maximum(sizes, 1) if single else self._view
+        for family, child, sibling in views_of(sizes, every, ordered=single):
+            yield self.codes(family, child, sibling), weights[family]
 
 
 def views_of(sizes: Whole, some: Whole, *, ordered: bool) -> Iterator[At]:

@@ -74,7 +74,7 @@ def made_families(
     codes = generate(model, schema.layout, families, cliques, rng, forbidden=forbidden)
     codes, parents, children = _decoded(schema, codes, rng)
     _, _, family = schema.tables
-    names = parents.column(family.key).take(_index(codes.sizes))
+    names = parents.column(family.key).take(np.repeat(np.arange(codes.sizes.size), codes.sizes))
     at = children.schema.get_field_index(family.foreign_key)
     stored = children.schema.field(at)
     return MadeFamilies(
@@ -156,14 +156,9 @@ def read_families(schema: FamilySchema, parents: pa.Table, children: pa.Table) -
     """
     own, other = written(schema)
     _, _, family = schema.tables
-    for name, table, each in (
-        (family.parent, parents, own),
-        (
-            family.child,
-            children.drop_columns([family.foreign_key]),
-            _without(other, family.foreign_key),
-        ),
-    ):
+    rest = tuple(column for column in other.columns if column.name != family.foreign_key)
+    other, bare = replace(other, columns=rest), children.drop_columns([family.foreign_key])
+    for name, table, each in ((family.parent, parents, own), (family.child, bare, other)):
         if problems := each.illegal(table):
             raise VerificationError(f"table {name!r} is not legal: " + "; ".join(problems[:3]))
     keys = parents.column(family.key).combine_chunks()
@@ -190,16 +185,6 @@ def read_families(schema: FamilySchema, parents: pa.Table, children: pa.Table) -
         if broken.any():
             raise VerificationError(f"{int(broken.sum())} families break the rule {says!r}")
     return MadeFamilies(schema, codes, parents, children)
-
-
-def _without(schema: Schema, name: str) -> Schema:
-    return replace(schema, columns=tuple(c for c in schema.columns if c.name != name))
-
-
-def _index(sizes: NDArray[np.int64]) -> Any:
-    import pyarrow as pa
-
-    return pa.array(np.repeat(np.arange(sizes.size), sizes))
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +22,10 @@ from numpy.typing import NDArray
 from understudy._types import Codes
 from understudy.columns.base import Modelled
 from understudy.constraints.order import Order
-from understudy.queries.families import At, EncodedFamilies, views_of
+from understudy.queries.families import At, EncodedFamilies, ViewCounts, views_of
 from understudy.schema import Schema
 from understudy.schema.family import FamilySchema
-from understudy.schema.views import POSITIONS
+from understudy.schema.views import POSITIONS, positions
 
 Whole = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -62,9 +61,7 @@ class _Tables:
         if name == f"{family.child}.position":
             starts = np.cumsum(self.sizes) - self.sizes
             index = at[1] - starts[at[0]]
-            inner = np.where(index == 0, 1, np.where(index == sizes - 1, 3, 2))
-            words = np.array(POSITIONS)[np.where(sizes == 1, 0, inner)]
-            return pa.array(words, mask=at[1] < 0)
+            return pa.array(np.array(POSITIONS)[positions(index, sizes)], mask=at[1] < 0)
         place = self.place(name, at)
         return self.stored(name).take(pa.array(place, mask=place < 0))
 
@@ -151,12 +148,14 @@ class _System:
     def _edges(self, some: Whole) -> Iterator[tuple[Whole, Whole, int, Whole]]:
         """(x, y, k, families): value x less value y is at most k."""
         schema, tables = self.schema, self.tables
+        views = ViewCounts(self.codes, schema.layout, schema.weight, schema.shape)
         for at in views_of(self.codes.sizes, some, ordered=schema.layout.ordered):
             for order, when in schema.compared:
                 asked = np.ones(at[0].size, np.bool_)
                 if when is not None:
                     clique, condition = when
-                    asked = condition[tuple(self._view(i, at) for i in clique)]
+                    codes = views.codes(*at)
+                    asked = condition[tuple(codes[i] for i in clique)]
                 for each in order.edges:
                     x, y = (tables.place(name, at) for name in (each.x, each.y))
                     held = asked & (x >= 0) & (y >= 0)
@@ -164,20 +163,6 @@ class _System:
                     other = self.starts[schema.stored(each.y)] + y[held]
                     both = self.there[one] & self.there[other]
                     yield one[both], other[both], each.most, at[0][held][both]
-
-    def _view(self, i: int, at: At) -> NDArray[Any]:
-        """The codes of a column of views."""
-        schema, layout = self.schema, self.schema.layout
-        name = schema.modelled[i].name
-        if i == layout.size:
-            return self.codes.sizes[at[0]] - (not layout.childless)
-        if i == layout.pos:
-            return schema.modelled[i].encode(self.tables.column(name, at))
-        place = self.tables.place(name, at)
-        codes = self._codes(schema.stored(name))
-        if not codes.size:
-            return np.full(place.size, schema.shape[i] - 1)
-        return np.where(place >= 0, codes[np.maximum(place, 0)], schema.shape[i] - 1)
 
     def wrong(self) -> Mask:
         """The families in which a comparison does not hold."""
