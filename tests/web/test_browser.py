@@ -378,6 +378,7 @@ def test_two_tables_on_a_phone(phone, tmp_path, whole):
         page.get_by_role("button", name="I have checked everything").click()
         page.goto(f"{server.base}/tables/households")
         page.fill("#epsilon", "3")
+        page.get_by_label("Fix this budget for good").check()
         page.get_by_role("button", name="Declare this budget").click()
         page.get_by_text("left of ε = 3").wait_for()
         if not whole:

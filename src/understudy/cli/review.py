@@ -140,7 +140,7 @@ def count(found: Sequence[Decision]) -> str:
 def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
     """All answers of a command, or none."""
     from understudy.draft.answers import Choice, answered
-    from understudy.draft.review import decision_named, decisions
+    from understudy.draft.review import consequences, decision_named, decisions
     from understudy.schema import Schema
 
     schema = Schema.load(path)
@@ -155,16 +155,9 @@ def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
             decision = decision_named(schema, key)
             before, schema = schema, answered(schema, decision, choice, text)
             shell.say((f"{choice}: ", "bold"), some(decision.columns, 4))
-            _lost(before, schema, decision)
+            for line in consequences(before, schema, decision.key):
+                shell.paragraph(line, indent=2)
     schema.save(path)
-
-
-def _lost(before: Schema, after: Schema, decision: Decision) -> None:
-    """Which rules of the draft an answer about columns took with it."""
-    kept = {rule.says for rule in after.rules}
-    for rule in before.rules if decision.topic != "rules" else ():
-        if rule.says not in kept:
-            shell.say(f"  dropped with it, as it needs what was declared: {rule.says}")
 
 
 def _list(path: Path, found: Sequence[Decision]) -> None:
@@ -212,7 +205,7 @@ def _ask(decision: Decision, where: str, *, advise: bool = True) -> None:
 
 
 def _walk(path: Path, seen: Sequence[RowsPerUnit], again: str) -> None:
-    from understudy.draft.review import decisions
+    from understudy.draft.review import consequences, decisions
     from understudy.schema import Schema
 
     shell.say(("NOT PRIVATE. ", "bold red"), "What follows was read from private rows.")
@@ -221,8 +214,9 @@ def _walk(path: Path, seen: Sequence[RowsPerUnit], again: str) -> None:
     def keep(changed: Schema) -> None:
         before = Schema.load(path)
         changed.save(path)
-        _lost(before, changed, decision)
         shell.say(("  Kept.", "green"))
+        for line in consequences(before, changed, decision.key):
+            shell.paragraph(line, indent=2)
 
     try:
         while True:
