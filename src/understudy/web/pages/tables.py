@@ -332,6 +332,7 @@ def _written(
         "at": at,
         "sent": sent or {},
         "refused": next((each for each in found if sent and each.key == sent.get("key")), None),
+        "rules": [rule.says for rule in schema.rules if not rule.read_from_rows],
         "found": [column.name for column in schema.undeclared],
     }
     return site.render("schema.html", {**asked, **context})
