@@ -529,3 +529,25 @@ def test_a_slip_of_the_pen_is_refused_and_what_was_typed_stays(custodian):
     page.post(f"{at}/undo")
     assert page.post(f"{at}/columns/0", **card).status_code == 422
     assert Schema.load(page.site.workspace.table("visits").schema) == schema
+
+
+def test_rows_do_not_count_together_while_a_release_finds_values(custodian):
+    page = custodian
+    page.upload("visits.csv", csv_bytes(visits()))
+    at, file = "/tables/visits/schema", page.site.workspace.table("visits").schema
+    who, age = Identifier("who"), Integer("age", 0, 9)
+    equal = 'name="equal"'
+    found = Schema((who, age, Category("job", ("a", "b"), read_from_rows=("values",))))
+    file.write_text(found.dumps())
+    assert equal in page.client.get(at).text
+    private = {"key": "values:job", "choice": "private"}
+    shown = page.post(f"{at}/decisions", **private).text
+    assert equal not in shown
+    assert "while releases find the values of job" in shown
+    assert "Releases find the values or bounds of job privately" in shown
+    assert (
+        "It cannot plan while releases find job privately"
+        in page.client.get("/tables/visits/plan").text
+    )
+    lacking = page.post(f"{at}/unit", column="who", max_rows="-7")
+    assert lacking.status_code == 422
