@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given, settings
 
 from tests.draft.test_review import DRUGS, HOSPITAL, RANGE, RULED, drafts, marks, topics
+from understudy.constraints.rule import Rule
 from understudy.draft import confirm
 from understudy.draft.answers import Choice, Topic, answered, possible
-from understudy.draft.review import decision_named, decisions
+from understudy.draft.review import consequences, decision_named, decisions
 from understudy.errors import InputError
-from understudy.schema import Category, Identifier, Schema
+from understudy.schema import Category, Identifier, Integer, Schema
 from understudy.schema.toml import column_facts
 
 
@@ -149,3 +150,56 @@ def test_rows_of_a_person_may_count_equally():
     declared = Schema((Identifier("who"), Category("sex", ("F", "M"))), unit_word="?")
     chosen = answered(declared, decision_named(declared, "unit"), Choice.REPLACE, "who 5 equal")
     assert chosen.unit.equal == 5
+
+
+def insulin(*, other=None):
+    """A draft of one list, with a rule about it."""
+    column = Category(
+        "insulin",
+        ("Down", "No", "Steady", "Up"),
+        other=other,
+        nullable=False,
+        read_from_rows=("values",),
+    )
+    rule = Rule("insulin = 'Steady' implies age >= 3", read_from_rows=True)
+    return Schema((column, Integer("age", 0, 9)), rules=(rule,))
+
+
+def test_a_slip_of_the_pen_for_a_value_of_the_table_is_refused():
+    schema = insulin()
+    decision = decision_named(schema, "insulin")
+    said = "holds 'Steady', which is not in your list; did you mean it by 'Stedy'?.* count as 'No'"
+    with pytest.raises(InputError, match=said):
+        answered(schema, decision, Choice.REPLACE, "No, Stedy, Up, Down")
+    with pytest.raises(InputError, match="holds 'Up'"):
+        answered(schema, decision, Choice.REPLACE, "No, Steady, UP, Down")
+    answered(schema, decision, Choice.REPLACE, "No, Steady, Stedy, Up, Down")
+    answered(schema, decision, Choice.REPLACE, "No, Stedy, Up, Down, ...")
+    codes = dataclasses.replace(schema.columns[0], values=("250.1", "250.2"))
+    schema = Schema((codes,))
+    answered(schema, decision_named(schema, "insulin"), Choice.REPLACE, "250.1, 250.3")
+
+
+def test_what_an_answer_does_beside_it_is_told():
+    schema = insulin()
+    decision = decision_named(schema, "insulin")
+    fewer = answered(schema, decision, Choice.REPLACE, "No, Up")
+    told = consequences(schema, fewer, decision.key)
+    assert told == (
+        "The table holds 'Down', 'Steady', not in the list of insulin: rows with it count as 'No'.",
+        "A rule was dropped with it, as it needs what was declared: "
+        "insulin = 'Steady' implies age >= 3.",
+        "With it, a question has nothing left to ask: "
+        "Is the rule insulin = 'Steady' implies age >= 3 public knowledge?",
+    )
+    whole = answered(schema, decision, Choice.REPLACE, "Down, No, Steady, Up, Often")
+    assert consequences(schema, whole, decision.key) == ()
+    opened = answered(schema, decision, Choice.REPLACE, "No, Up, Steady, ...")
+    assert consequences(schema, opened, decision.key) == (
+        "The table holds 'Down', not in the list of insulin: rows with it count as OTHER.",
+    )
+    rare = insulin(other="OTHER")
+    closed = answered(rare, decision, Choice.REPLACE, "No, Down, Steady, Up")
+    assert consequences(rare, closed, decision.key) == (
+        "Values of insulin that the draft did not list count as 'No'.",
+    )

@@ -46,7 +46,7 @@ def test_absurd_numbers_are_refused_in_a_line(desk, number):
         refused(desk, lambda form=form: desk.post("/tables/people/releases", **form))
     for name in ("epsilon", "delta", "rows_public"):
         form = {"epsilon": "1", name: number}
-        refused(desk, lambda form=form: desk.post("/tables/new/budget", **form))
+        refused(desk, lambda form=form: desk.post("/tables/new/budget", **{"sure": "yes", **form}))
     sample = "/releases/small/sample"
     for name in ("rows", "key"):
         refused(desk, lambda name=name: desk.client.get(sample, params={name: number}))
@@ -69,7 +69,7 @@ def test_no_page_echoes_what_is_absurdly_long(desk):
             desk, lambda name=name: desk.post("/tables/people/releases", **{**FAST, name: LONG})
         )
         assert text
-    refused(desk, lambda: desk.post("/tables/new/budget", epsilon="1", neighbours=LONG))
+    refused(desk, lambda: desk.post("/tables/new/budget", epsilon="1", neighbours=LONG, sure="yes"))
     refused(desk, lambda: desk.post("/tables/new/schema/unit", column=LONG, max_rows="5"))
     refused(desk, lambda: desk.post("/tables/people/schema/text", text=LONG))
     refused(desk, lambda: desk.post("/tables/people/schema/text", text=LONG * 20))

@@ -176,7 +176,9 @@ def test_the_whole_way_by_keyboard_on_a_phone(phone, tmp_path, capsys):
         keys.to(page.get_by_role("link", name="Go on", exact=True)).press()
         page.wait_for_url("**/tables/people")
 
-        keys.to(page.get_by_label("Total ε")).type("3").press()
+        keys.to(page.get_by_label("Total ε")).type("3")
+        keys.to(page.get_by_label("Fix this budget for good")).press("Space")
+        keys.to(page.get_by_role("button", name="Declare this budget")).press()
         page.get_by_text("left of ε = 3").wait_for()
         picture(page, "06-table")
         keys.to(page.get_by_role("link", name="Plan a release")).press()
@@ -378,6 +380,7 @@ def test_two_tables_on_a_phone(phone, tmp_path, whole):
         page.get_by_role("button", name="I have checked everything").click()
         page.goto(f"{server.base}/tables/households")
         page.fill("#epsilon", "3")
+        page.get_by_label("Fix this budget for good").check()
         page.get_by_role("button", name="Declare this budget").click()
         page.get_by_text("left of ε = 3").wait_for()
         if not whole:

@@ -145,7 +145,7 @@ def count(found: Sequence[Decision]) -> str:
 def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
     """All answers of a command, or none."""
     from understudy.draft.answers import Choice, answered
-    from understudy.draft.review import decision_named, decisions
+    from understudy.draft.review import consequences, decision_named, decisions
     from understudy.schema import Schema
 
     schema = Schema.load(path)
@@ -160,16 +160,9 @@ def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
             decision = decision_named(schema, key)
             before, schema = schema, answered(schema, decision, choice, text)
             shell.say((f"{choice}: ", "bold"), some(decision.columns, 4))
-            _lost(before, schema, decision)
+            for line in consequences(before, schema, decision.key):
+                shell.paragraph(line, indent=2)
     schema.save(path)
-
-
-def _lost(before: Schema, after: Schema, decision: Decision) -> None:
-    """What an answer about columns took with it."""
-    from understudy.draft.review import lost
-
-    for line in lost(before, after) if decision.topic != "rules" else ():
-        shell.paragraph((line, "yellow"), indent=2)
 
 
 def _list(path: Path, found: Sequence[Decision]) -> None:
@@ -217,7 +210,7 @@ def _ask(decision: Decision, where: str, *, advise: bool = True) -> None:
 
 
 def _walk(path: Path, seen: Sequence[RowsPerUnit], again: str) -> None:
-    from understudy.draft.review import decisions
+    from understudy.draft.review import consequences, decisions
     from understudy.schema import Schema
 
     shell.say(("NOT PRIVATE. ", "bold red"), "What follows was read from private rows.")
@@ -228,8 +221,9 @@ def _walk(path: Path, seen: Sequence[RowsPerUnit], again: str) -> None:
         before, text = Schema.load(path), path.read_text(encoding="utf-8")
         changed.save(path)
         answers.append((text, path.read_text(encoding="utf-8")))
-        _lost(before, changed, decision)
         shell.say((f"  {said}", "green"))
+        for line in consequences(before, changed, decision.key):
+            shell.paragraph(line, indent=2)
 
     try:
         while True:

@@ -225,7 +225,9 @@ def _password(name: str) -> str:
         return sys.stdin.readline().rstrip("\n")
     import getpass
 
-    first = getpass.getpass(f"Password of {name}: ")
+    from understudy.web.people import SHORTEST
+
+    first = getpass.getpass(f"Password of {name}, at least {SHORTEST} characters: ")
     if getpass.getpass("Once more: ") != first:
         raise InputError("the two passwords differ; nothing was changed")
     return first

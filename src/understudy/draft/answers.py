@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,11 +12,11 @@ from typing import Any
 from understudy.columns.base import near
 from understudy.columns.unmodelled import DISCOVER
 from understudy.constraints.rule import Rule
-from understudy.draft.alike import kind_of
+from understudy.draft.alike import kind_of, values_of
 from understudy.draft.names import Name
 from understudy.draft.typed import parsed, split
 from understudy.errors import SchemaError
-from understudy.schema import Column, Identifier, Schema
+from understudy.schema import Category, Column, Identifier, Schema
 from understudy.schema.family import Family, FamilySchema
 from understudy.schema.toml import build_column, column_facts
 from understudy.units import EQUAL, ROW, Unit
@@ -29,6 +30,8 @@ _BOUNDS = ("lower", "upper", "edges", "bins")
 _BINS = 32
 _MORE = "..."
 """Ends a list of values that others may be missing from; a list without it is whole."""
+_ALIKE = 0.75
+"""difflib's ratio from which one text may be a slip of the pen for another."""
 
 
 class Topic(StrEnum):
@@ -286,7 +289,9 @@ def _replaced(column: Column, text: str) -> Column:
         values = parsed(column, "values", kind, text, commas=True)
         other = column_facts(column).get("other")
         if not more:
-            return rebuilt(column, ("other",), values=values)
+            listed = rebuilt(column, ("other",), values=values)
+            require_spelling(column, listed)
+            return listed
         if other is None and not all(isinstance(value, str) for value in values):
             raise SchemaError(
                 f"column {column.name!r}: {_MORE} says that there may be others, and the draft has no "
@@ -309,6 +314,46 @@ def _replaced(column: Column, text: str) -> Column:
         except SchemaError:
             continue
     return rebuilt(column, _BOUNDS, lower=lower, upper=upper, bins=_BINS)
+
+
+def unlisted(before: Column, after: Column) -> tuple[str, ...]:
+    """Values that a draft read from the rows, and that a list in their place leaves out."""
+    if "values" not in before.read_from_rows or not isinstance(after, Category):
+        return ()
+    return tuple(repr(value) for value in values_of(before) if value not in after.values)
+
+
+def counts_as(column: Category) -> str:
+    """What a row counts as whose value is not listed."""
+    last = repr(column.values[0]) if column.other is None else "OTHER"
+    return f"a listed parent, or else {last}" if column.prefixes else last
+
+
+def require_spelling(before: Column, after: Column) -> None:
+    """Refuse a whole list with a slip of the pen for a value that the rows hold.
+
+    Raises:
+        SchemaError: One of its new values is spelt like one that it leaves out.
+    """
+    missing = unlisted(before, after)
+    if not missing or not isinstance(after, Category) or after.other is not None:
+        return
+    new = [repr(value) for value in after.values if value not in values_of(before)]
+    for value in missing:
+        if typed := next((each for each in new if _slip(value, each)), None):
+            raise SchemaError(
+                f"column {before.name!r}: the table holds {value}, which is not in your list; did you "
+                f"mean it by {typed}? Rows with it would count as {counts_as(after)}. List {value}, or "
+                f"end the list with {_MORE} so that what it lacks counts as OTHER"
+            )
+
+
+def _slip(one: str, other: str) -> bool:
+    """Whether two texts are spelt alike; codes that differ in their digits are not."""
+    one, other = one.casefold(), other.casefold()
+    digits = [re.sub(r"\D", "", text) for text in (one, other)]
+    alike = difflib.SequenceMatcher(None, one[1:-1].strip(), other[1:-1].strip()).ratio()
+    return digits[0] == digits[1] and alike >= _ALIKE
 
 
 def _ended(text: str) -> tuple[str, bool]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from understudy.columns.base import near
+from understudy.columns.base import near, some
 from understudy.constraints.rule import Comparison, Condition, Dependency, Formula, Rule
 from understudy.draft.alike import (
     SHORT,
@@ -25,7 +25,15 @@ from understudy.draft.alike import (
     similar_ranges,
     values_of,
 )
-from understudy.draft.answers import FORM, Choice, Decision, Topic, possible
+from understudy.draft.answers import (
+    FORM,
+    Choice,
+    Decision,
+    Topic,
+    counts_as,
+    possible,
+    unlisted,
+)
 from understudy.draft.answers import answered as answered  # for docs/review.md and its readers
 from understudy.draft.names import Name
 from understudy.draft.people import RowsPerUnit
@@ -38,6 +46,10 @@ from understudy.units import OPEN
 from understudy.wording import domain
 
 _LISTS = "Confirm what a form, a code book or a law lists; say which are not, and answer for those."
+_UNLISTED = (
+    " A row whose value is not listed counts as the first that is; end a list with ... and it counts "
+    "as OTHER."
+)
 _CODES = " Releases find texts privately, not codes that are numbers: list these."
 _PAIR = 2
 _NAMED = 3
@@ -97,24 +109,48 @@ def decision_named(schema: Schema, key: str) -> Decision:
     raise SchemaError(f"{what}. Open decisions: {waiting}")
 
 
-def lost(before: Schema, after: Schema) -> list[str]:
-    """What an answer took with it, in sentences: values that a new list lacks, rules of the draft."""
-    found: dict[tuple[str, str], list[str]] = {}
-    was = {column.name: values_of(column) for column in before.columns}
-    for new in after.columns:
-        kept = set(map(str, values_of(new)))
-        lacking = [value for value in was.get(new.name, ()) if str(value) not in kept]
-        if isinstance(new, Category) and lacking:
-            instead = new.labels()[0] if new.other is None else new.other
-            found.setdefault((_quoted(lacking), shown(instead)), []).append(new.name)
-    told = [
-        f"{', '.join(names)}: the new list lacks {values}, which the draft has; what is not "
-        f"listed counts as {instead}"
-        for (values, instead), names in found.items()
-    ]
-    kept = {rule.says for rule in after.rules}
-    gone = [rule.says for rule in before.rules if rule.says not in kept]
-    return told + [f"dropped with it, as it needs what was declared: {says}" for says in gone]
+def consequences(before: Schema, after: Schema, key: str) -> tuple[str, ...]:
+    """What the answer to the decision `key` did beside it, a sentence each.
+
+    A value of the rows that a list lacks counts as another one; a rule that needs what was declared is
+    dropped; and a question that has nothing left to ask is not asked.
+    """
+    told = left_out(before, after)
+    kept, asked = {rule.says for rule in after.rules}, decisions(after)
+    if not key.startswith(Topic.RULES):
+        gone = [rule.says for rule in before.rules if rule.says not in kept]
+        told += [f"A rule was dropped with it, as it needs what was declared: {g}." for g in gone]
+    for each in decisions(before):
+        still = any(
+            (a.topic, a.table) == (each.topic, each.table) and set(a.columns) & set(each.columns)
+            for a in asked
+        )
+        if each.key != key and not still and not key.startswith(each.topic):
+            told.append(f"With it, a question has nothing left to ask: {each.question}")
+    return tuple(told)
+
+
+def left_out(before: Schema, after: Schema) -> list[str]:
+    """What becomes of values that a draft read from the rows and a list leaves out."""
+    if isinstance(before, FamilySchema) and isinstance(after, FamilySchema):
+        pairs = zip(before.tables[:2], after.tables[:2], strict=True)
+        return [line for old, new in pairs for line in left_out(old, new)]
+    now, told = {column.name: column for column in after.columns}, list[str]()
+    for old in before.columns:
+        new = now.get(old.name)
+        if not isinstance(new, Category):
+            continue
+        if missing := unlisted(old, new):
+            told.append(
+                f"The table holds {some(missing)}, not in the list of {old.name}: rows with it count "
+                f"as {counts_as(new)}."
+            )
+        opened = isinstance(old, Category) and old.other is not None and new.other is None
+        if opened and old.read_from_rows:
+            told.append(
+                f"Values of {old.name} that the draft did not list count as {counts_as(new)}."
+            )
+    return told
 
 
 def _of_family(schema: FamilySchema, seen: Sequence[RowsPerUnit]) -> tuple[Decision, ...]:
@@ -255,6 +291,7 @@ def _list(group: Sequence[Column]) -> Decision:
         reveals,
         (rare if long else "")
         + "Confirm what a form, a code book or a law lists; replace it by that list otherwise."
+        + (_UNLISTED if any(_other(column) is None for column in group) else "")
         + why,
         possible(group, *choices),
         _full(group),
@@ -280,6 +317,7 @@ def _together(columns: Sequence[Column], what: str, reveals: str, advice: str) -
     choices = max((possible([column], *Choice) for column in columns), key=len)
     question = f"Are the {what} of {_some(names)} public knowledge?"
     held = _held(columns)
+    advice += _UNLISTED if any(_other(column) is None for column in columns) else ""
     return Decision(Topic.VALUES, names, question, held, reveals, advice, choices, shared=False)
 
 

@@ -30,6 +30,12 @@ def shown(value: Any, *, lines: bool = False) -> str:
     return _item(value)
 
 
+def listed(column: Column) -> tuple[str, ...]:
+    """The values of a category, each as somebody would type it in a list; () for other columns."""
+    found = column.listed if isinstance(column, Category) else ()
+    return tuple(_item(value, commas=True) for value in found)
+
+
 def _item(value: Any, *, commas: bool = False) -> str:
     if isinstance(value, str):
         plain = value == value.strip() and value.isprintable() and value and value[0] != '"'

@@ -97,7 +97,12 @@ _FIELDS: dict[str, tuple[tuple[str, str, str, str], ...]] = {
             "Every value that the column may hold; or the word discover, and a release finds those "
             "that many hold privately.",
         ),
-        ("other", "Name for all others", "line", "What stands for values that are not listed."),
+        (
+            "other",
+            "Name for all others",
+            "line",
+            "What stands for values that are not listed. Empty: they count as the first that is.",
+        ),
         ("ordinal", "The order of the values means something", "box", ""),
         (
             "prefixes",

@@ -36,7 +36,7 @@ from understudy.web.workspace import now, read_json, write_json
 
 HOURS = 12
 """How long a login lasts."""
-_SHORTEST, LONGEST = 10, 1024
+SHORTEST, LONGEST = 10, 1024
 """Characters of a password."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_@+-]{0,63}")
 _OWNER = "token"
@@ -104,9 +104,9 @@ class People:
             raise InputError(
                 f"user {name!r}: a name is 1 to 64 letters, digits, or _ @ + -, and not {_OWNER!r}"
             )
-        if not _SHORTEST <= len(password) <= LONGEST:
+        if not SHORTEST <= len(password) <= LONGEST:
             raise InputError(
-                f"the password of {name} has at least {_SHORTEST} and at most {LONGEST} characters"
+                f"the password of {name} has at least {SHORTEST} and at most {LONGEST} characters"
             )
         with self._changing() as users:
             users[name] = {

@@ -5,6 +5,7 @@
                          · children.csv or children.parquet, private: of the parents in rows
                          · units.json, private: how many rows there are, and of one person
                          · changes.json, private: the schema before each change
+                         · removed.json: a fingerprint of rows that were here
     jobs/ID/             job.json · state.json · lock · journal/, what a killed release goes on from
     releases/ID/         bundles, as `understudy release` writes them
     checked/ID.json      what the check of an imported release found
@@ -18,6 +19,7 @@ leave the folder.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import secrets
@@ -102,6 +104,11 @@ class Table:
     def changes(self) -> Path:
         """What was changed in the schema, and how it was before."""
         return self.folder / "changes.json"
+
+    @property
+    def removed(self) -> Path:
+        """The fingerprint of rows that were removed."""
+        return self.folder / "removed.json"
 
     @property
     def present(self) -> bool:
@@ -199,13 +206,20 @@ class Workspace:
             shutil.rmtree(folder, ignore_errors=True)
 
     def twin(self, files: Sequence[Path]) -> Table | None:
-        """The table here that has these files, byte for byte."""
+        """The table here that has these files, byte for byte; or had them, and has spent on them."""
 
         def same(theirs: Sequence[Path]) -> bool:
             alike = (any(cmp(mine, file, shallow=False) for mine in files) for file in theirs)
             return len(theirs) == len(files) and all(alike)
 
-        return next((t for t in self.tables() if t.present and same(t.files)), None)
+        tables = self.tables()
+        here = next((t for t in tables if t.present and same(t.files)), None)
+        gone = [] if here else [t for t in tables if t.removed.is_file()]
+        known = _fingerprint(files) if gone else None
+        with self.ledger() as ledger:
+            opened = set(ledger.datasets())
+            spent = (t for t in gone if t.id in opened and ledger.spent(t.id).epsilon)
+            return here or next((t for t in spent if read_json(t.removed) == known), None)
 
     def add_table(
         self,
@@ -215,8 +229,12 @@ class Workspace:
         columns: int,
         units: Mapping[str, Any] | None = None,
         children: Path | None = None,
+        again: Table | None = None,
     ) -> Table:
-        """Take over an uploaded file, or parents and children, whose schema has been drafted."""
+        """Take over an uploaded file, or parents and children, whose schema has been drafted.
+
+        `again` is the table whose rows they were before they were removed: it goes on.
+        """
         with self.ledger() as ledger:
             taken = set(ledger.datasets())
         identity = self.new_identity(name, "tables")
@@ -227,7 +245,7 @@ class Workspace:
         given = {"file": ("rows", rows)}
         if children is not None:
             given["children"] = ("children", children)
-        called = unused(name, [table.name for table in self.tables()])
+        called = again.name if again else unused(name, [table.name for table in self.tables()])
         facts: dict[str, Any] = {"name": called, "columns": columns, "size": 0}
         for key, (stem, path) in given.items():
             facts["size"] += path.stat().st_size
@@ -237,6 +255,11 @@ class Workspace:
         write_json(staging / "table.json", {**facts, "created": now()})
         if units is not None:
             write_json(staging / "units.json", units)
+        if again is not None:
+            for part in staging.iterdir():
+                part.replace(again.folder / part.name)
+            again.removed.unlink(missing_ok=True)
+            return self.table(again.id)
         try:
             staging.rename(self.folder / "tables" / identity)
         except OSError:
@@ -262,10 +285,21 @@ class Workspace:
     def remove_rows(self, table: Table) -> None:
         """Delete the private rows, and what may hold facts from them.
 
-        The account stays: what was spent on these people remains spent.
+        The account stays: what was spent on these people remains spent. So does a fingerprint, by
+        which the same files are known again.
         """
+        write_json(table.removed, _fingerprint(table.files))
         for part in (*table.files, table.schema, table.units, table.changes):
             part.unlink(missing_ok=True)
+
+
+def _fingerprint(files: Sequence[Path]) -> list[str]:
+    """What tells files from others, in whatever order they come."""
+    found: list[str] = []
+    for path in files:
+        with path.open("rb") as file:
+            found.append(hashlib.file_digest(file, "sha256").hexdigest())
+    return sorted(found)
 
 
 def unused(name: str, taken: Collection[str]) -> str:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pytest
 
 import understudy as us
 from tests.web.conftest import FAST, SCHEMA, csv_bytes, put_table, small_table
+from understudy.constraints.rule import Rule
 from understudy.draft import rows_per_unit
 from understudy.draft.review import decisions
 from understudy.schema import Category, Identifier, Integer, Schema
@@ -28,7 +30,7 @@ def test_from_an_upload_to_an_answer_without_a_script(custodian):
     confirmed = page.post(f"{at}/schema/confirm")
     assert "Every fact is confirmed" in confirmed.text
     assert page.post(f"{at}/releases", **FAST).status_code == 422  # no budget yet
-    opened = page.post(f"{at}/budget", epsilon="3", delta="1e-8")
+    opened = page.post(f"{at}/budget", epsilon="3", delta="1e-8", sure="yes")
     assert "<b>100 %</b> left of ε = 3" in opened.text
     planned = page.client.get(f"{at}/plan", params={**FAST, "rows": "400"})
     assert "Budget afterwards" in planned.text
@@ -161,14 +163,14 @@ def test_no_budget_is_declared_before_the_schema_says_who_is_protected(custodian
     page.upload("visits.csv", csv_bytes(visits()))
     at = "/tables/visits"
     assert "Total ε" not in page.client.get(at).text
-    refused = page.post(f"{at}/budget", epsilon="3")
+    refused = page.post(f"{at}/budget", epsilon="3", sure="yes")
     assert (refused.status_code, "decisions are open" in page.told(refused)) == (409, True)
     with page.site.workspace.ledger() as ledger:
         assert ledger.datasets() == []
     page.post(f"{at}/schema/unit", column="patient_id", max_rows="3")
     page.post(f"{at}/schema/confirm")
     assert "reveal about one patient_id" in page.client.get(at).text
-    page.post(f"{at}/budget", epsilon="3")
+    page.post(f"{at}/budget", epsilon="3", sure="yes")
     with page.site.workspace.ledger() as ledger:
         assert ledger.dataset("visits").unit == "patient_id"
 
@@ -262,7 +264,7 @@ def test_the_number_of_rows_is_proposed_and_nothing_takes_it_by_itself(custodian
     at = "/tables/visits"
     page.post(f"{at}/schema/unit", column="patient_id", max_rows="1")
     page.post(f"{at}/schema/confirm")
-    page.post(f"{at}/budget", epsilon="3")
+    page.post(f"{at}/budget", epsilon="3", sure="yes")
     planned = page.client.get(f"{at}/plan", params=FAST)
     assert 'href="?rows=1200"' in planned.text
     assert "<b>10,000 rows</b> (assumed" in planned.text  # nobody has said so
@@ -334,7 +336,7 @@ def test_a_schema_as_text_and_whose_privacy(custodian):
     assert "how many rows" in page.told(lacking)
     page.post(f"{at}/unit", column="city", max_rows="3")
     assert Schema.load(page.site.workspace.table("people").schema).unit.max_rows == 3
-    page.post("/tables/people/budget", epsilon="2")
+    page.post("/tables/people/budget", epsilon="2", sure="yes")
     with page.site.workspace.ledger() as ledger:
         assert ledger.dataset("people").unit == "city"
     page.post(f"{at}/unit", column="")
@@ -375,7 +377,7 @@ def test_a_table_in_which_people_have_several_rows(custodian):
     refused = page.post(f"{at}/schema/columns/0", type="category", **{"fact-values": "P1\nP2"})
     assert refused.status_code == 422  # people could not be told apart any more
     assert "patient_id" in page.told(refused)
-    page.post(f"{at}/budget", epsilon="3")
+    page.post(f"{at}/budget", epsilon="3", sure="yes")
     assert "all rows of one patient_id" in page.client.get(at).text
     planned = page.client.get(f"{at}/plan", params={**FAST, "rows": "360"})
     assert (planned.status_code, "Budget afterwards" in planned.text) == (200, True)
@@ -427,7 +429,7 @@ BUDGETS = [
 @pytest.mark.parametrize(("form", "said"), BUDGETS)
 def test_a_budget_that_cannot_be(custodian, form, said):
     put_table(custodian, epsilon=None)
-    response = custodian.post("/tables/people/budget", **form)
+    response = custodian.post("/tables/people/budget", **{"sure": "yes", **form})
     assert response.status_code == 422
     assert said in custodian.told(response).lower()
     with custodian.site.workspace.ledger() as ledger:
@@ -436,8 +438,8 @@ def test_a_budget_that_cannot_be(custodian, form, said):
 
 def test_a_budget_is_declared_once(custodian):
     put_table(custodian, epsilon=None)
-    custodian.post("/tables/people/budget", epsilon="2")
-    response = custodian.post("/tables/people/budget", epsilon="20")
+    custodian.post("/tables/people/budget", epsilon="2", sure="yes")
+    response = custodian.post("/tables/people/budget", epsilon="20", sure="yes")
     assert "a budget is never changed" in custodian.told(response)
     assert str(custodian.folder) not in response.text
 
@@ -452,7 +454,7 @@ def test_values_that_a_release_finds_itself(custodian):
     assert "city" in page.client.get("/tables/people/schema").text
     page.post("/tables/people/schema/columns/0", name="city", type="category", do="save")
     page.post("/tables/people/schema/confirm")
-    page.post("/tables/people/budget", epsilon="3")
+    page.post("/tables/people/budget", epsilon="3", sure="yes")
     planned = page.client.get("/tables/people/plan", params=FAST)
     assert planned.status_code == 200, page.told(planned)
     done = page.post("/tables/people/releases", **FAST, name="found")
@@ -472,3 +474,80 @@ def test_rows_can_be_removed_and_the_account_stays(custodian):
     assert custodian.client.get("/tables").status_code == 200
     with custodian.site.workspace.ledger() as ledger:
         assert float(ledger.spent("people").epsilon) == 1
+
+
+def test_rows_that_come_again_go_on_with_what_their_budget_has_left(custodian):
+    put_table(custodian)
+    custodian.post("/tables/people/releases", **FAST)
+    custodian.post("/tables/people/remove", sure="yes")
+    again = custodian.upload("elsewhere.csv", csv_bytes(small_table()), name="others")
+    assert again.url.path == "/tables/people/schema"
+    assert [table.name for table in custodian.site.workspace.tables()] == ["people"]
+    custodian.post("/tables/people/schema/confirm")
+    shown = custodian.client.get("/tables/people").text
+    assert "<b>67 %</b> left of ε = 3" in shown
+    custodian.post("/tables/people/remove", sure="yes")
+    other = custodian.upload("elsewhere.csv", csv_bytes(small_table(key=1)), name="others")
+    assert other.url.path == "/tables/others/schema"
+
+
+def test_a_budget_needs_a_tick_and_a_comma_is_not_guessed(custodian):
+    put_table(custodian, epsilon=None)
+    post = partial(custodian.post, "/tables/people/budget")
+    assert "Tick the box" in custodian.told(post(epsilon="3"))
+    for typed in ("1,000", "2,5"):
+        said = custodian.told(post(epsilon=typed, sure="yes"))
+        assert "a comma may mean thousands or decimals" in said
+    assert "whole number" in custodian.told(post(epsilon="1", rows_public="4,00", sure="yes"))
+    with custodian.site.workspace.ledger() as ledger:
+        assert ledger.datasets() == []
+    post(epsilon="1", rows_public="4,000", sure="yes")
+    with custodian.site.workspace.ledger() as ledger:
+        assert ledger.dataset("people").rows_public == 4000
+
+
+def test_a_slip_of_the_pen_is_refused_and_what_was_typed_stays(custodian):
+    page = custodian
+    page.upload("visits.csv", csv_bytes(visits()))
+    at = "/tables/visits/schema"
+    drug = Category("drug", ("No", "Steady", "Up"), read_from_rows=("values",))
+    rule = Rule("drug = 'Steady' implies age >= 3", read_from_rows=True)
+    schema = Schema((drug, Integer("age", 0, 9)), rules=(rule,))
+    page.site.workspace.table("visits").schema.write_text(schema.dumps())
+    typed = {"key": "values:drug", "choice": "replace", "text": "No, Stedy, Up"}
+    refused = page.post(f"{at}/decisions", **typed)
+    assert refused.status_code == 422
+    assert "did you mean it by &#39;Stedy&#39;" in refused.text
+    assert ">No, Stedy, Up</textarea>" in refused.text
+    opened = refused.text.partition("<textarea")[0].rpartition("<details")[2]
+    assert opened.startswith(' class="more" open')
+    assert "Kept." not in refused.text
+    kept = page.post(f"{at}/decisions", **{**typed, "text": "No, Up"}).text
+    assert "The table holds &#39;Steady&#39;, not in the list of drug" in kept
+    assert "a question has nothing left to ask: Is the rule drug" in kept
+    card = {"name": "drug", "type": "category", "do": "save", "fact-values": "No\nStedy\nUp"}
+    page.post(f"{at}/undo")
+    assert page.post(f"{at}/columns/0", **card).status_code == 422
+    assert Schema.load(page.site.workspace.table("visits").schema) == schema
+
+
+def test_rows_do_not_count_together_while_a_release_finds_values(custodian):
+    page = custodian
+    page.upload("visits.csv", csv_bytes(visits()))
+    at, file = "/tables/visits/schema", page.site.workspace.table("visits").schema
+    who, age = Identifier("who"), Integer("age", 0, 9)
+    equal = 'name="equal"'
+    found = Schema((who, age, Category("job", ("a", "b"), read_from_rows=("values",))))
+    file.write_text(found.dumps())
+    assert equal in page.client.get(at).text
+    private = {"key": "values:job", "choice": "private"}
+    shown = page.post(f"{at}/decisions", **private).text
+    assert equal not in shown
+    assert "while releases find the values of job" in shown
+    assert "Releases find the values or bounds of job privately" in shown
+    assert (
+        "It cannot plan while releases find job privately"
+        in page.client.get("/tables/visits/plan").text
+    )
+    lacking = page.post(f"{at}/unit", column="who", max_rows="-7")
+    assert lacking.status_code == 422

@@ -23,6 +23,7 @@ from starlette.responses import (
     StreamingResponse,
 )
 
+from understudy.draft.typed import listed as shown_values
 from understudy.errors import BundleError, InputError, UnderstudyError
 from understudy.estimates import Estimate, Independence
 from understudy.releases import Answer, Release
@@ -101,7 +102,7 @@ def show_release(request: Request, site: Here, identity: str, q: str = "", s: st
         "summary": site.storage.summary(identity),
         "title": title_of(site, identity),
         "published": site.workspace.published(identity),
-        "columns": [(column.name, domain(column)) for column in release.schema.modelled],
+        "columns": [(c.name, domain(c), shown_values(c)) for c in release.schema.modelled],
         "promise": promise(release),
         "verdict": judged,
         "example": question,

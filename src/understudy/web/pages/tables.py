@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -16,8 +16,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from understudy import files
 from understudy.draft import RowsPerUnit, confirm
-from understudy.draft.answers import Choice, Decision, Topic, answered
-from understudy.draft.review import decision_named, decisions, lost
+from understudy.draft.answers import Choice, Decision, Topic, answered, require_spelling
+from understudy.draft.review import consequences, decision_named, decisions, left_out
 from understudy.errors import InputError, SchemaError, UnderstudyError
 from understudy.privacy.budget import Budget
 from understudy.privacy.ledger import Composition
@@ -39,13 +39,18 @@ from understudy.web.workspace import Table, read_json, suffix_of, write_json
 router = APIRouter(default_response_class=HTMLResponse)
 
 _NUMBER = re.compile(r"[0-9]{0,9}(\.[0-9]{0,18})?(e-?[0-9]{1,2})?", re.IGNORECASE)
+_GROUPS = re.compile(r"[0-9]{1,3}([, ][0-9]{3})+")
 _LONGEST_NAME = 80
 _MOST_CHANGES = 100
 
 
 def plain_number(text: str, name: str) -> str:
     """A number as somebody typed it, if it is one of a size that can be meant."""
-    text = text.strip().replace(",", ".")
+    text = text.strip()
+    if "," in text:
+        raise InputError(
+            f"{name} = {text[:40]!r}: a comma may mean thousands or decimals; write 0.5 or 1000"
+        )
     if not text or not _NUMBER.fullmatch(text) or text.lower().startswith(("e", ".e")):
         raise InputError(f"{name} = {text[:40]!r} is not a number; give one such as 1 or 0.5")
     return text
@@ -53,12 +58,15 @@ def plain_number(text: str, name: str) -> str:
 
 def whole(text: str, name: str) -> int | None:
     """A whole number from 1 on, or nothing."""
-    text = text.strip().replace(",", "").replace(" ", "")
+    text = text.strip()
     if not text:
         return None
-    if not re.fullmatch(r"[0-9]{1,12}", text) or int(text) < 1:
-        raise InputError(f"{name} = {text[:40]!r} must be a whole number from 1 to 10^12")
-    return int(text)
+    plain = re.sub(r"[, ]", "", text) if _GROUPS.fullmatch(text) else text
+    if not re.fullmatch(r"[0-9]{1,12}", plain) or int(plain) < 1:
+        raise InputError(
+            f"{name} = {text[:40]!r} must be a whole number of 1 or more, such as 5 or 95,000"
+        )
+    return int(plain)
 
 
 @router.get("/tables")
@@ -126,18 +134,17 @@ async def add_table(request: Request, site: Here) -> Response:
                 raise InputError(f"{file.filename} is empty; choose the file that holds the table")
         named = [(file.path, file.filename) for file in form.files]
         twin = await run_in_threadpool(site.workspace.twin, [file.path for file in form.files])
-        if twin is not None:
+        if twin is not None and twin.present:
             raise InputError(
                 f"these rows are here already, as {twin.name!r}. A second copy would have a budget of "
-                "its own, though releases of both reveal facts about the same people. Use that table; "
-                "under another name it would be a new budget for the same people"
+                "its own, though releases of both reveal facts about the same people. Use that table"
             )
         split = form.fields.get("split", "").strip()
         draft = await site.workers.draft(named, session_of(request).name, split)
         named = named[:: -1 if draft.pop("parents") else 1]  # parents first
         given = " ".join(form.fields.get("name", "").split())[:_LONGEST_NAME]
         name, children = given or _stem(named[0][1]), named[1][0] if named[1:] else None
-        table = site.workspace.add_table(name, named[0][0], **draft, children=children)
+        table = site.workspace.add_table(name, named[0][0], **draft, children=children, again=twin)
     return RedirectResponse(f"/tables/{table.id}/schema", 303)
 
 
@@ -215,9 +222,12 @@ class BudgetForm(BaseModel, frozen=True):
     neighbours: Relation = Relation.ADD_REMOVE
     rows_public: str = ""
     composition: Composition | Literal[""] = ""
+    sure: str = ""
 
     def facts(self) -> tuple[Budget, Relation, Composition | None, int | None]:
         """For `Ledger.open_dataset`; InputError where something cannot be meant."""
+        if not self.sure:
+            raise InputError("tick the box that says that the budget cannot be changed")
         budget = Budget.of(plain_number(self.epsilon, "ε"), plain_number(self.delta, "δ"))
         rows = whole(self.rows_public, "number of rows")
         if rows is not None and budget.delta * rows >= 1:
@@ -259,8 +269,8 @@ def confirmed(table: Table, account: Account | None) -> Schema:
     if account is not None and account.dataset.unit != unit:
         raise NotReady(
             f"the budget was declared for one {account.dataset.unit or 'row'}, but the schema now "
-            f"protects one {unit or 'row'}. A budget cannot be changed: change the schema back, or "
-            "remove the rows, add them again and declare another budget, which comes on top",
+            f"protects one {unit or 'row'}. A budget cannot be changed: change the schema back, or, as "
+            "long as nothing of it is spent, remove the rows and add them again",
             link,
         )
     return schema
@@ -296,7 +306,12 @@ def _cards(
 
 
 def _written(
-    site: Site, table: Table, asked: Mapping[str, Any], problem: str = "", at: int | None = None
+    site: Site,
+    table: Table,
+    asked: Mapping[str, Any],
+    problem: str = "",
+    at: int | None = None,
+    sent: Mapping[str, str] | None = None,
 ) -> str:
     schema, found = load_schema(table), _open(table)
     context = {
@@ -307,7 +322,7 @@ def _written(
         "siblings": _SIBLINGS,
         "unit": schema.unit,
         "unsaid": schema.unit_word == OPEN,
-        "last": (_changes(table) or [("", "")])[-1][0],
+        "last": (_changes(table) or [("", "")])[-1][0].splitlines(),
         "kinds": editor.KINDS,
         "decisions": found,
         "stated": [decision for decision in found if Choice.PUBLIC in decision.choices],
@@ -315,6 +330,10 @@ def _written(
         "typed": _TYPED,
         "problem": problem,
         "at": at,
+        "sent": sent or {},
+        "refused": next((each for each in found if sent and each.key == sent.get("key")), None),
+        "rules": [rule.says for rule in schema.rules if not rule.read_from_rows],
+        "found": [column.name for column in schema.undeclared],
     }
     return site.render("schema.html", {**asked, **context})
 
@@ -324,9 +343,15 @@ def _changes(table: Table) -> list[tuple[str, str]]:
     return read_json(table.changes) or []
 
 
-def _kept(table: Table, schema: Schema | str, what: str, anchor: str = "review") -> Response:
-    """Save a changed schema so that the change can be undone, and show it."""
-    change = (what, table.schema.read_text(encoding="utf-8"))
+def _kept(
+    table: Table,
+    schema: Schema | str,
+    what: str,
+    anchor: str = "review",
+    also: Sequence[str] = (),
+) -> Response:
+    """Save a changed schema so that the change can be undone, and show it, with what else it did."""
+    change = ("\n".join([what, *also]), table.schema.read_text(encoding="utf-8"))
     write_json(table.changes, [*_changes(table), change][-_MOST_CHANGES:])
     if isinstance(schema, str):
         files.write(table.schema, schema)
@@ -347,12 +372,16 @@ async def undo(table: Named) -> Response:
 
 
 def _not_saved(
-    request: Request, table: Table, error: UnderstudyError, at: int | None = None
+    request: Request,
+    table: Table,
+    error: UnderstudyError,
+    at: int | None = None,
+    sent: Mapping[str, str] | None = None,
 ) -> Response:
-    """The schema as it is, with what was wrong about a change."""
+    """The schema as it is, with what was wrong about a change, and the answer as it was sent."""
     site = site_of(request)
     problem, status = site.problem(error)
-    return HTMLResponse(_written(site, table, site.asked(request), problem, at), status)
+    return HTMLResponse(_written(site, table, site.asked(request), problem, at, sent), status)
 
 
 @router.post("/tables/{identity}/schema/columns/{at}")
@@ -368,6 +397,7 @@ async def save_column(request: Request, table: Named, at: int) -> Response:
         raise InputError("the schema was changed by somebody else meanwhile; load the page again")
     try:
         column = editor.column_from(form, columns[at], confirm_all=form.get("do") == "all")
+        require_spelling(columns[at], column)
         changed = editor.replaced(schema, at, column)
     except UnderstudyError as error:
         return _not_saved(request, table, error, at)
@@ -375,7 +405,7 @@ async def save_column(request: Request, table: Named, at: int) -> Response:
     later = [n for n in left if n > at] or left
     stays = column.read_from_rows or column.kind in ("incomplete", "text")
     anchor = f"column-{at}" if stays else f"column-{later[0]}" if later else "done"
-    return _kept(table, changed, f"{column.name} was changed.", anchor)
+    return _kept(table, changed, f"{column.name} was changed.", anchor, left_out(schema, changed))
 
 
 _VERDICTS = {
@@ -398,19 +428,18 @@ async def decide(request: Request, table: Named) -> Response:
     sent = await request.form()
     form = {key: value for key, value in sent.items() if isinstance(value, str)}
     try:
-        schema = before = load_schema(table)
+        before = schema = load_schema(table)
         decision, said = decision_named(schema, form.get("key", "")), list[str]()
         for about, choice, text in _answers(decision, form):
             schema = answered(schema, about, choice, text)
             named = f"{', '.join(about.columns)}: " if about != decision else ""
             said.append(named + (_VERDICTS.get(choice, text) or about.yes))
     except UnderstudyError as error:
-        return _not_saved(request, table, error)
+        return _not_saved(request, table, error, sent=form)
     if decision.topic is Topic.RULES:
         said = [f"{sum(key.startswith('keep-') for key in form)} of {len(decision.columns)}"]
-    taken = [] if decision.topic is Topic.RULES else lost(before, schema)
-    told = "".join(f" {line[0].upper()}{line[1:]}." for line in taken)
-    return _kept(table, schema, f"{decision.question} {'; '.join(said)}.{told}")
+    also = consequences(before, schema, decision.key)
+    return _kept(table, schema, f"{decision.question} {'; '.join(said)}.", also=also)
 
 
 def _answers(decision: Decision, form: Mapping[str, str]) -> list[tuple[Decision, Choice, str]]:
@@ -454,7 +483,7 @@ async def choose_unit(
 
     `other` is a column that the draft did not offer. With `equal` rows count together as one.
     """
-    schema = load_schema(table)
+    loaded = schema = load_schema(table)
     before, unit, column = schema.unit, None, other or column
     try:
         if column:
@@ -467,8 +496,10 @@ async def choose_unit(
                 schema = schema.resolved({column: Identifier(column)})
         changed = schema.protecting(unit)
     except InputError as error:
-        return _not_saved(request, table, error)
-    return _kept(table, changed, f"One {unit or 'row'} is protected.")
+        sent = {"key": "unit", "column": column, "max_rows": max_rows, "equal": equal}
+        return _not_saved(request, table, error, sent=sent)
+    also = consequences(loaded, changed, Topic.UNIT)
+    return _kept(table, changed, f"One {unit or 'row'} is protected.", also=also)
 
 
 _SIBLINGS = {
@@ -539,7 +570,8 @@ async def save_schema_text(
             _check_headers(table, schema)
     except UnderstudyError as error:
         return _text(request, table, text, *site.problem(error))
-    return _kept(table, text, "The schema was edited as text.")
+    also = left_out(load_schema(table), schema)
+    return _kept(table, text, "The schema was edited as text.", also=also)
 
 
 def _check_headers(table: Table, schema: Schema) -> None:
