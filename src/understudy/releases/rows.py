@@ -24,7 +24,8 @@ def together(schema: Schema, model: Model) -> Model:
     """The model, which then also says how values lie together inside wide cells."""
     if not isinstance(model, Weighted) or not schema.wide:
         return model
-    ordered = [c.size - c.apart if c.ordered else 0 for c in schema.modelled]
+    facts = zip(schema.shape, schema.ordered, schema.apart, strict=True)
+    ordered = [size - apart if order else 0 for size, order, apart in facts]
     rng = np.random.default_rng(0)
     return replace(model, copula=copula_of(model.codes, model.weights, ordered, schema.wide, rng))
 
