@@ -202,7 +202,6 @@ def test_every_file_keeps_to_its_room():
 
 # Attributes that may be asked for by name, and why: nothing of ours is found by its name alone.
 BY_NAME = {
-    ("audit.inside", "internals"): "a foreign model may show its inside",
     ("audit.inside", "coef_"): "a foreign model may be linear",
     ("audit.inside", "intercept_"): "a foreign model may be linear",
     ("audit.models", None): "what a foreign factory makes is checked for scikit-learn's methods",

@@ -16,7 +16,7 @@ A pipeline is looked into behind its last transformer.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,10 +48,19 @@ _LAST: Mapping[str, Curve] = {
 """The last layer. Each goes with the loss whose slope is prediction − target."""
 
 
+@runtime_checkable
+class Internals(Protocol):
+    """A model that shows its inside itself."""
+
+    def internals(self, X: Floats, y: NDArray[Any]) -> Floats:
+        """One row of numbers for every row."""
+        ...
+
+
 def has_inside(model: Any) -> bool:
     """Whether `white_box` can look."""
     model, _ = _opened(model)
-    return hasattr(model, "internals") or _is_network(model) or _is_linear(model)
+    return isinstance(model, Internals) or _is_network(model) or _is_linear(model)
 
 
 def white_box(model: Any, rows: Floats, outputs: Floats, targets: NDArray[Any]) -> Floats:
@@ -69,7 +78,7 @@ def white_box(model: Any, rows: Floats, outputs: Floats, targets: NDArray[Any]) 
         outside = black_box(outputs, targets)
     model, before = _opened(model)
     rows = rows if before is None else np.asarray(before.transform(rows))
-    if hasattr(model, "internals"):
+    if isinstance(model, Internals):
         inside = np.asarray(model.internals(rows, targets), dtype=float)
     elif _is_network(model):
         inside = _network(model, rows, targets)
