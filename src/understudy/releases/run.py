@@ -158,9 +158,7 @@ class Reserved:
         query, data = method.players(design, plan)
         sigma = 0.0
         if measured is not None and design.weight == 1:  # families are counted otherwise
-            counted = plan[certificates.ROWS].event
-            assert isinstance(counted, Gaussian)
-            sigma = counted.sigma
+            sigma = plan.event(certificates.ROWS, Gaussian).sigma
         played = play(design.problem(estimate, sigma), query, data, gate, rng, progress)
         model = played.model
         tables = [t for answers in played.answers for t in answers if isinstance(t, Measured)]
