@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from understudy.cli.commands import quoted
-from understudy.columns.base import near
 from understudy.errors import InputError, UnconfirmedError
 
 if TYPE_CHECKING:
@@ -289,6 +288,8 @@ def account(
     with Ledger(where) as found:
         known = found.datasets()
     if dataset not in known:
+        from understudy.columns.base import near
+
         raise InputError(
             f"dataset {dataset!r} is not in ledger {where}{near(str(dataset), known)} (it has: "
             f"{', '.join(known) or 'none'}); open it with `{opened}`"

@@ -11,7 +11,6 @@ from understudy import files
 from understudy.cli import options, shell, words
 from understudy.cli.commands import command, quoted
 from understudy.cli.options import argument, flag, option
-from understudy.columns.base import near, some
 from understudy.errors import InputError, SchemaError, UnderstudyError
 
 if TYPE_CHECKING:
@@ -144,6 +143,7 @@ def count(found: Sequence[Decision]) -> str:
 
 def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
     """All answers of a command, or none."""
+    from understudy.columns.base import some
     from understudy.draft.answers import Choice, answered
     from understudy.draft.review import consequences, decision_named, decisions
     from understudy.schema import Schema
@@ -328,6 +328,8 @@ def _picked(text: str, columns: Sequence[str]) -> list[str]:
     )
     for word in words:
         if word not in known:
+            from understudy.columns.base import near
+
             raise SchemaError(
                 f"{word!r} is none of 1 to {len(columns)}, nor one of these names"
                 f"{near(word, list(columns))}; write all, or numbers or names between commas"

@@ -11,7 +11,6 @@ import typer
 from understudy.cli import options, shell, words
 from understudy.cli import review as reviewing
 from understudy.cli.options import argument, flag, option, read_as
-from understudy.columns.base import some
 from understudy.errors import InputError
 from understudy.units import OPEN
 
@@ -154,6 +153,7 @@ def confirm(
       understudy schema confirm patients.schema.toml --unit patient_id --max-rows 5
       understudy schema confirm patients.schema.toml --all
     """
+    from understudy.columns.base import some
     from understudy.draft import confirm as clear
     from understudy.draft.review import Choice, decisions
     from understudy.schema import Schema
