@@ -2,7 +2,7 @@
 
 import pytest
 
-from understudy.progress import COUNTING, FITTING, STAGES, Progress, silent
+from understudy.progress import COUNTING, FITTING, STAGES, Progress, forget, heed, silent, stop
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,16 @@ def test_a_stage_has_words_and_perhaps_a_note(progress, words):
 )
 def test_steps_of_a_stage_and_parts_of_any(progress, step, part):
     assert (progress.step, progress.part) == (step, part)
+
+
+def test_work_that_was_stopped_ends_at_its_next_step():
+    class Stopped(KeyboardInterrupt):
+        pass
+
+    heed()
+    with pytest.raises(Stopped):
+        stop(Stopped)
+    with pytest.raises(Stopped):
+        heed()
+    forget()
+    heed()

@@ -1,4 +1,4 @@
-"""How far a piece of work is: what the library says, and the command line and the web app show.
+"""How far a piece of work is, and where it stops: what the library says, and the shells show.
 
 Stages, steps and times follow from the public plan and from released numbers; no private row is known
 here.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
+from typing import NoReturn
 
 STAGES = {
     "checking": "checking the input and planning",
@@ -75,3 +76,27 @@ def passes(watch: Watch) -> Callable[[], None]:
 
 def silent(progress: Progress) -> None:
     """Say nothing."""
+
+
+_STOPPED: list[type[KeyboardInterrupt]] = []
+"""How a signal has stopped the work of this process."""
+
+
+def stop(how: type[KeyboardInterrupt]) -> NoReturn:
+    """Stop the work here, for handlers of signals, and at its next step (`heed`) if that is in vain.
+
+    Python ignores what is raised in a finalizer, or in a callback from C.
+    """
+    _STOPPED[:] = [how]
+    raise how
+
+
+def heed() -> None:
+    """Raise again how the work was stopped, if it was; for whoever watches it, at every step."""
+    for how in _STOPPED:
+        raise how
+
+
+def forget() -> None:
+    """The work has stopped."""
+    _STOPPED.clear()

@@ -16,7 +16,9 @@ from rich.console import Console
 
 from tests.cli.cli_cases import Case, run
 from understudy.cli import shell
+from understudy.cli.progress import Stages
 from understudy.cli.shell import interrupts
+from understudy.progress import Progress
 
 Command = Callable[..., list[str]]
 
@@ -183,6 +185,32 @@ def test_the_second_ctrl_c_lets_the_first_clean_up():
         work()
     assert cleaned
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_signal_that_python_ignores_ends_the_next_step(monkeypatch: pytest.MonkeyPatch):
+    """What is raised in a finalizer, or in a callback from C, is lost."""
+    ignored: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda lost: ignored.append(lost.exc_type))
+
+    class Finalized:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGTERM)
+
+    steps: list[Progress] = []
+
+    def work() -> None:
+        with interrupts(), Stages() as stages:
+            Finalized()
+            for number in range(3):
+                steps.append(Progress("playing", number, 3))
+                stages(steps[-1])
+
+    with pytest.raises(shell.Terminated):
+        work()
+    assert ignored == [shell.Terminated]
+    assert len(steps) == 1
+    with interrupts(), Stages() as stages:  # and the next work is not stopped
+        stages(steps[0])
 
 
 def test_paragraphs_of_a_help_flow_and_examples_do_not():

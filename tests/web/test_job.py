@@ -4,8 +4,11 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.web.conftest import put_table
 from tests.web.test_jobs import start
+from understudy.progress import Progress, forget, stop
 from understudy.web import job as runner
 
 
@@ -24,17 +27,28 @@ def test_pages_go_before_a_job():
     assert int(session) == 5
 
 
+def test_a_cancelled_job_ends_at_its_next_step(tmp_path):
+    """Where Python ignored what the signal's handler raised."""
+    teller = runner._Teller(tmp_path)
+    teller(Progress("playing", 0, 3))
+    with pytest.raises(runner._Cancelled):
+        stop(runner._Cancelled)
+    with pytest.raises(runner._Cancelled):
+        teller(Progress("playing", 1, 3))
+    forget()
+
+
 def test_jobs_beyond_the_places_wait(tmp_path):
     (tmp_path / "jobs").mkdir()
     told = []
 
-    class Teller:
-        def waiting(self, waits):
+    class Teller(runner._Teller):
+        def waiting(self, waits: bool) -> None:
             told.append(waits)
             if waits:
                 first.__exit__()
 
-    first, second = (runner._Slot(tmp_path, 1, Teller()) for _ in range(2))
+    first, second = (runner._Slot(tmp_path, 1, Teller(tmp_path)) for _ in range(2))
     first.__enter__()
     assert told == []
     second.__enter__()

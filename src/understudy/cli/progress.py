@@ -24,7 +24,7 @@ from rich.text import Text
 
 from understudy import wording
 from understudy.cli import shell
-from understudy.progress import Progress
+from understudy.progress import Progress, heed
 
 _PATIENCE = 10.0
 """Seconds between two plain lines of one stage."""
@@ -76,7 +76,11 @@ class _Line:
             self._live.stop()
 
     def _show(self, line: str, *, at_once: bool = False, **changes: Any) -> None:
-        """`changes` are of the bar; without one, `line` at once or if nothing was said for a while."""
+        """`changes` are of the bar; without one, `line` at once or if nothing was said for a while.
+
+        A step, so work that a signal has stopped ends here.
+        """
+        heed()
         if self._live is not None:
             self._live.update(self._live.task_ids[0], visible=True, **changes)
         elif line and (at_once or time.monotonic() - self._last > _PATIENCE):

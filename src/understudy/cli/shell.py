@@ -26,6 +26,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from understudy import progress
 from understudy.cli.commands import in_prose
 from understudy.errors import (
     BudgetExhausted,
@@ -210,7 +211,7 @@ def interrupts() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         for each in kept:
             signal.signal(each, signal.SIG_IGN)
-        raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+        progress.stop(Terminated if number == signal.SIGTERM else KeyboardInterrupt)
 
     kept: dict[int, Any] = {}
     for each in (signal.SIGINT, signal.SIGTERM):
@@ -224,3 +225,4 @@ def interrupts() -> Iterator[None]:
     finally:
         for each, handler in kept.items():
             signal.signal(each, handler)
+        progress.forget()

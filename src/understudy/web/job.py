@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any
 
 from understudy.errors import UnderstudyError
-from understudy.progress import Progress
+from understudy.progress import Progress, heed, stop
 from understudy.source.addresses import VARIABLE as DATABASES
 from understudy.web.jobs import Jobs
 from understudy.web.workspace import Workspace, read_json, without_paths, write_json
@@ -41,7 +41,8 @@ class _Teller:
         self._last = 0.0
 
     def __call__(self, progress: Progress) -> None:
-        """Keep how far it is."""
+        """Keep how far it is; a cancelled job ends here at the latest."""
+        heed()
         new = not progress.part and progress.stage != self._facts.get("stage")
         if progress.seconds:
             self._facts["about"] = progress.seconds
@@ -86,11 +87,11 @@ def main(arguments: list[str]) -> int:
     _step_back()
     warnings.simplefilter("ignore")  # what libraries warn of may depend on private rows
 
-    def stop(number: int, frame: FrameType | None) -> None:
+    def cancelled(number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise _Cancelled
+        stop(_Cancelled)
 
-    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGTERM, cancelled)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     return run(folder)
 
