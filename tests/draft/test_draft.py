@@ -1,6 +1,7 @@
 from datetime import date, datetime
 from decimal import Decimal
 
+import ibis
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -229,7 +230,8 @@ class TestDraft:
         assert Schema.loads(schema.dumps()) == schema
         column = schema.columns[0]
         if isinstance(column, Modelled):
-            infinite = pa.types.is_floating(array.type) or column.dtype.startswith("float")
+            type_ = table.schema.field("x").type
+            infinite = pa.types.is_floating(type_) or column.dtype.startswith("float")
             assert infinite or not sum(finding.count for finding in check(schema, table))
 
     @settings(max_examples=examples(50, 300))
@@ -361,3 +363,47 @@ def test_texts_that_are_said_to_stand_for_null():
     assert '"X"' not in made.dumps().replace('null_values = ["X"]', "")
     with pytest.raises(SchemaError, match="no column 'jobs'"):
         draft(table, null_values=["jobs=X"])
+
+
+class TestDaysAmongNumbers:
+    DAYS = np.datetime64("2019-11-20") + RNG.integers(0, 700, ROWS)
+    NUMBERS = np.array([int(str(day).replace("-", "")) for day in DAYS])
+
+    def test_are_days_and_become_numbers_again(self):
+        frame = pd.DataFrame({"x": self.NUMBERS})
+        column = draft(frame).columns[0]
+        assert kind_and_bounds(column) == ("date", date(1900, 1, 1), date(2099, 12, 31))
+        text = pa.table({"x": pa.array(["20200229", "20191231"])})
+        assert read(frame).frame(text)["x"].tolist() == [20200229, 20191231]
+
+    def test_one_that_is_no_day_makes_all_of_them_numbers(self):
+        assert drafted([*self.NUMBERS, 20201350]).kind != "date"
+        assert drafted([*self.NUMBERS, 20210229]).kind != "date"
+
+    def test_months_are_a_list_in_order(self):
+        column = drafted(self.NUMBERS // 100)
+        assert isinstance(column, Category)
+        assert column.ordinal
+        assert list(column.values) == sorted({*(self.NUMBERS // 100).tolist()})
+        rare = draft(
+            pa.table({"x": [100 * (1900 + i // 24) + i // 2 % 12 + 1 for i in range(3000)]})
+        )
+        assert column_facts(rare.columns[0])["values"] == "discover"
+        assert column_facts(rare.columns[0])["prefixes"] == (4,)  # years
+
+    def test_an_engine_keeps_the_types_it_has(self):
+        days = pa.table({"day": self.NUMBERS, "text": [str(n % 3) for n in self.NUMBERS]})
+        first, second = draft(read(ibis.memtable(days))).columns
+        assert column_facts(first)["type"] == "integer"
+        assert column_facts(second)["values"] == ("0", "1", "2")
+
+
+def test_never_among_two_dates_is_no_date():
+    cells = ["9999-12-31"] * 300 + ["2020-01-05"] * 300 + ["2021-03-15"] * 300
+    facts = column_facts(drafted(cells))
+    assert facts["special"] == (date(9999, 12, 31),)
+    assert facts["upper"] == date(2021, 12, 31)
+
+
+def test_whole_numbers_beyond_doubles_name_somebody():
+    assert drafted(10**17 + RNG.integers(0, 10**16, ROWS)).kind == "identifier"

@@ -17,6 +17,10 @@ from understudy.draft.names import Name, Range
         "userid",
         "Patient",
         "no",
+        "nhs_number",
+        "NHS-Nr.",
+        "Kundennummer",
+        "numéro_patient",
     ],
 )
 def test_names_that_identify(name):
@@ -25,7 +29,21 @@ def test_names_that_identify(name):
 
 @pytest.mark.parametrize(
     "name",
-    ["paid", "grid", "valid", "education-num", "number", "rooms", "", "people", "client age"],
+    [
+        "numbers of patient groups",
+        "num_patients",
+        "index",
+        "straße",
+        "paid",
+        "grid",
+        "valid",
+        "education-num",
+        "number",
+        "rooms",
+        "",
+        "people",
+        "client age",
+    ],
 )
 def test_names_that_do_not(name):
     assert not Name(name).identifies
@@ -35,6 +53,17 @@ def test_people_and_how_to_reach_them():
     assert all(Name(n).of_people for n in ("name", "LastName", "patient name", "surname"))
     assert not any(Name(n).of_people for n in ("product_name", "country name", "nametag"))
     assert all(Name(n).reaches for n in ("e-mail", "Phone", "home_address", "ip"))
+
+
+def test_words_of_any_alphabet_are_whole():
+    assert Name("größeKlasse").words == ["größe", "klasse"]
+    assert Name("年齢_ID").words == ["年齢", "id"]
+    assert Name("Âge").words == ["âge"]
+
+
+def test_the_last_word_says_whether_it_is_an_amount():
+    assert not any(Name(n).amount for n in ("credit_card", "income house", "sales order"))
+    assert all(Name(n).amount for n in ("credit", "income_household", "order value", "epoch"))
 
 
 def test_codes_and_amounts():

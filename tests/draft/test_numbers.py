@@ -27,6 +27,11 @@ def test_what_few_hold_is_not_common():
         ("x", np.exp(RNG.normal(15, 1, 1000)).astype(int), False),
         ("x", RNG.integers(0, 90, 1000), False),
         ("patient_nbr", RNG.integers(0, 10**7, 700).repeat(3), True),
+        ("x", RNG.integers(10**8, 10**9, 400).repeat(3), True),  # one person, several rows
+        ("x", RNG.integers(0, 2**63, 800), True),  # a hash
+        ("x", np.exp(RNG.normal(15, 1, 400)).astype(int).repeat(3), False),
+        ("x", np.exp(RNG.uniform(np.log(10**6), np.log(10**7), 900)).astype(int), False),
+        ("x", [20200000 + 100 * (1 + i % 12) + 1 + i % 28 for i in range(900)], False),
         ("type_id", RNG.integers(0, 9, 1000), False),
     ],
 )
@@ -52,6 +57,15 @@ def test_numbers_of_people_and_things(name, cells, expected):
 def test_codes_among_numbers(cells, codes):
     values, counts = counted(cells)
     assert values[numbers.apart(values, counts)].tolist() == codes
+
+
+def test_months_and_days_that_are_written_as_numbers():
+    months = np.array([100.0 * year + month for year in (2019, 2020) for month in range(1, 13)])
+    assert numbers.are_months(months)
+    assert not numbers.are_months(np.append(months, 201913))
+    assert not numbers.are_months(months[:3])
+    assert numbers.are_days(months * 100 + 28)
+    assert not numbers.are_days(months * 100 + 32)
 
 
 def test_small_ranges_hold_what_many_hold():

@@ -56,6 +56,7 @@ from understudy.schema.family import FamilySchema
 from understudy.schema.schema import Schema, nulls_by_column
 from understudy.schema.toml import build_column
 from understudy.source import Source, read, read_table
+from understudy.source.pushed import PushedSource
 from understudy.units import OPEN, ROW, Unit
 
 _INTEGER = r"^[+-]?(0|[1-9][0-9]{0,17})$"
@@ -119,7 +120,7 @@ def columns_of(source: Source, table: pa.Table, null_values: Sequence[str]) -> l
     for field in table.schema:
         with unquoted(f"column {field.name!r}"):
             array, told = _nulled(table.column(field.name), tokens[field.name])
-            column = _column(field, array, source.typed)
+            column = _column(field, array, source.typed, isinstance(source, PushedSource))
             if told:
                 told = tuple(dict.fromkeys((*column.null_values, *told)))
                 marks = tuple(dict.fromkeys((*column.read_from_rows, "null_values")))
@@ -261,7 +262,8 @@ class _Look:
         return dataclasses.replace(self, special=(*self.special, *special))
 
 
-def _column(field: pa.Field, chunks: pa.ChunkedArray, typed: bool) -> Column:
+def _column(field: pa.Field, chunks: pa.ChunkedArray, typed: bool, stored: bool) -> Column:
+    """`stored`: in an engine, which counts values by the type they have there."""
     arrays = flat(chunks)
     array = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
     type_ = value_type(array.type)
@@ -271,13 +273,14 @@ def _column(field: pa.Field, chunks: pa.ChunkedArray, typed: bool) -> Column:
     if array.null_count == len(array):
         return _absent(look) if len(array) else _unseen(look, array.type)
     if is_text(array.type):
-        return _from_text(look, array, typed)
+        return _from_text(look, array, typed, stored)
     if pa.types.is_dictionary(array.type):
         return _from_dictionary(look.guessed(), array.dictionary_decode())
     if pa.types.is_boolean(type_):
         return Boolean(look.name, **look.common())
     if is_number(type_):
-        return _from_numbers(look, array)
+        days = None if stored else _days_among_numbers(look, array)
+        return days or _from_numbers(look, array)
     if pa.types.is_date(type_):
         days, valid = ticks(array, tick=DAY)
         return _dated(look, *np.unique(days[valid], return_counts=True), None)
@@ -337,7 +340,7 @@ def _first(look: _Look, *makers: Callable[[], Column | None]) -> Column:
 # Texts
 
 
-def _from_text(look: _Look, array: pa.Array, typed: bool) -> Column:
+def _from_text(look: _Look, array: pa.Array, typed: bool, stored: bool) -> Column:
     texts, index = distinct_texts(array)
     counts = np.bincount(index, minlength=len(texts) + 1)[: len(texts)]
     texts, counts = texts.filter(pa.array(counts > 0)), counts[counts > 0]
@@ -353,19 +356,20 @@ def _from_text(look: _Look, array: pa.Array, typed: bool) -> Column:
         return _absent(look)
     if pa.types.is_dictionary(array.type):
         return _from_words(look, texts.to_pylist(), counts)
+    read, held = plain, counts
     if kind is None:
         codes = words.among_numbers(look.named, plain.to_pylist(), counts)
         kind = None if codes is None else _kind(plain.filter(pa.array(~codes)))
         if codes is not None and kind is not None:
             look = _beside_texts(look, plain.to_pylist(), counts, codes)
-            plain, counts = plain.filter(pa.array(~codes)), counts[~codes]
+            read, held = plain.filter(pa.array(~codes)), counts[~codes]
             typed = typed or bool(look.special)
     if kind == "boolean":
         return Boolean(look.name, **(look if typed else look.retyped("bool")).common())
-    if kind == "number":
-        return _from_digits(look, plain, counts, typed)
-    if kind is not None:
-        return _from_date_texts(look, plain, counts, kind, typed)
+    if kind == "number" and (look.special or not stored):
+        return _from_digits(look, read, held, typed)
+    if kind is not None and not stored:
+        return _from_date_texts(look, read, held, kind, typed)
     return _from_words(look, texts.to_pylist(), counts)
 
 
@@ -513,6 +517,19 @@ def _from_date_texts(
 # Numbers
 
 
+def _days_among_numbers(look: _Look, array: pa.Array) -> Column | None:
+    """Days that are stored as the whole numbers 20240131; None where there are others."""
+    if not pa.types.is_integer(array.type):
+        return None
+    found = pc.value_counts(array.drop_null())
+    texts, counts = found.field(0).cast(pa.string()), numpy_of(found.field(1))
+    values = np.sort(numpy_of(found.field(0)).astype(np.float64))
+    if not numbers.are_days(values) or _date_kind(texts) != "%Y%m%d":
+        return None
+    # As text it becomes the number again in whatever frame it came from.
+    return _from_date_texts(look.guessed().retyped("string"), texts, counts, "%Y%m%d", True)
+
+
 def _from_numbers(look: _Look, array: pa.Array) -> Column:
     values, valid = floats(array)
     look = dataclasses.replace(look, nullable=look.nullable or not bool(valid.all()))
@@ -528,9 +545,10 @@ def _from_numbers(look: _Look, array: pa.Array) -> Column:
 def _numeric(look: _Look, values: NDArray[np.float64], counts: NDArray[np.integer]) -> Column:
     values, where = np.unique(values, return_inverse=True)
     counts = np.bincount(where, counts).astype(np.int64)
-    whole = bool(np.all(np.rint(values) == values)) and float(np.abs(values).max()) < 2**53
+    integral = bool(np.all(np.rint(values) == values))
+    whole = integral and float(np.abs(values).max()) < 2**53
     look = look.guessed()
-    if whole and numbers.names_things(look.named, values, counts):
+    if integral and numbers.names_things(look.named, values, counts):
         return Identifier(look.name, **look.common())
     named = whole and look.named.coded and not _natural(look, values)
     codes = np.zeros(len(values), np.bool_) if named else numbers.apart(values, counts)
@@ -580,12 +598,16 @@ def _whole(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64]) 
     pair = len(values) <= 2 and bool(often.all())
 
     def codes() -> Column | None:
-        coded = look.named.coded and not bounds
-        if look.special or not (pair or coded):
+        coded, months = look.named.coded and not bounds, numbers.are_months(values)
+        if look.special or not (pair or coded or months):
             return None
-        return _of_values(look, listed, counts) or (
-            _discovered(look, look.named.prefixes) if coded else None
-        )
+        found = _of_values(look, listed, counts)
+        if months and isinstance(found, Category):
+            found = dataclasses.replace(
+                found, ordinal=True, read_from_rows=(*found.read_from_rows, "ordinal")
+            )
+        prefixes = (4,) if months else look.named.prefixes
+        return found or (_discovered(look, prefixes) if coded or months else None)
 
     def public() -> Column | None:
         return look.made("integer", **bounds) if 0 < cells <= _SINGLES else None
@@ -651,7 +673,7 @@ def _dated(
     order = np.argsort(days)
     days, counts = days[order], counts[order]
     never = {_number(day): day for day in _ENDLESS}.get(int(days[-1]))
-    if never is not None and len(days) > _FEW and numbers.common(counts)[-1]:
+    if never is not None and len(days) > 1 and numbers.common(counts)[-1]:
         look, days = look.beside([never]), days[:-1]
     bounds, marks = {"lower": _DAYS[0], "upper": _DAYS[1]} if _usual(days) else {}, ()
     if bounds and counts.sum() < numbers.FEW_HOLDERS:  # too few to be found in two centuries

@@ -10,13 +10,18 @@ def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_NUMBERED = _set("no nr nbr num number nummer ref reference index")
+_UPPER, _LOWER = "A-ZÀ-ÖØ-Þ", "a-zß-öø-ÿ"
+_WORD = re.compile(rf"[{_UPPER}]+(?![{_LOWER}])|[{_UPPER}]?[{_LOWER}]+|[^\W\d_]+|[0-9]+")
+_NUMBERED = _set("no nr nbr num number nummer numero número numéro ref reference index")
+_FIRST_NUMBERED = _set("numero número numéro")
+"""Where whose number it is comes behind: `numéro de patient`."""
 _PERSONS = _set(
     """
     patient pat person people subject subj participant respondent citizen customer cust client
-    user member employee emp student pupil driver doctor physician provider owner borrower
+    user member employee emp staff student pupil driver doctor physician provider owner borrower
     applicant contact passenger household hh family
+    kunde kunden patienten personal mitarbeiter mitglied klient klienten cliente paciente empleado
+    usager salarié
     """
 )
 _WHO = _PERSONS | _set(
@@ -29,20 +34,25 @@ _WHO = _PERSONS | _set(
     company sequence
     """
 )
-_ALONE = _PERSONS - _set("people household hh family owner contact") | _set("no nr nbr")
+_ALONE = _PERSONS - _set("people household hh family owner contact staff personal") | _set(
+    "no nr nbr"
+)
 """Words that tell rows apart where they are the whole name; the others may be counts."""
 _IDS = _set(
     """
-    id ids uid pid hhid uuid guid oid ssn mrn nhs npi vin iban isbn imei key pk identifier hash
-    token barcode seqn serialno rowid caseid userid username login nickname handle passport plate
-    cpr bsn
+    id ids uid pid hhid uuid guid oid ssn nin mrn nhs npi vin iban isbn imei key pk identifier
+    hash token barcode seqn serialno rowid caseid userid username login nickname handle passport
+    plate cpr bsn dni nif nir cpf pesel personnummer fodselsnummer aadhaar pan ean gtin
     """
 )
-_JOINED = re.compile(rf"^({'|'.join(sorted(_WHO, key=len, reverse=True))})(id|no|nr|nbr|num|key)$")
+_JOINED = re.compile(
+    rf"^({'|'.join(sorted(_WHO, key=len, reverse=True))})s?(id|no|nr|nbr|num|key|nummer|number)$"
+)
 _CONTACTS = _set(
     """
     email mail phone telephone tel mobile cell fax address street url website homepage ip twitter
-    skype
+    skype telefon handy adresse anschrift straße strasse téléphone courriel correo teléfono
+    dirección
     """
 )
 _PEOPLES = _set(
@@ -55,7 +65,8 @@ _PEOPLES = _set(
 _NAMES = _set(
     """
     surname lastname firstname forename fullname middlename givenname fname lname initials
-    signature
+    signature nachname vorname familienname prénom prenom apellido apellidos cognome achternaam
+    voornaam
     """
 )
 _PROSE = _set(
@@ -82,7 +93,7 @@ _AMOUNTS = _set(
     charge charges spend spent budget km miles mileage temperature temp speed pressure profit
     turnover assets deposit deposits gdp area lot earnings lat latitude lon lng long longitude
     steps calories votes views net power energy consumption usage level index measure reading
-    capital
+    capital epoch unix ts betrag preis summe gewicht montant prix importe
     """
 )
 _GRADES = _set("grade rating class tier band level score subgrade quality risk")
@@ -143,7 +154,9 @@ class Name:
         words = self.words
         if not words:
             return False
-        numbered = words[-1] in _NUMBERED and len(words) > 1 and words[-2] in _WHO
+        who = _WHO | _IDS
+        numbered = words[-1] in _NUMBERED and len(words) > 1 and words[-2] in who
+        numbered |= words[0] in _FIRST_NUMBERED and len(words) > 1 and words[-1] in who
         joined = _JOINED.match(words[-1]) is not None
         alone = len(words) == 1 and words[0] in _ALONE
         return words[-1] in _IDS or numbered or joined or alone
@@ -191,7 +204,12 @@ class Name:
 
     @property
     def amount(self) -> bool:
-        """Whether it is measured or counted, so that even values that never repeat name nobody."""
+        """Whether it is measured or counted, so that even values that never repeat name nobody.
+
+        The last word says what it is: `credit card` is a card, and no amount.
+        """
+        if self.words[-1:] and self.words[-1] in _WHO - _PERSONS - _AMOUNTS:
+            return False
         endings = ("wgt", "amt", "amount", "price", "cost", "income", "salary", "balance")
         return bool(_AMOUNTS.intersection(self.words)) or self.text.lower().endswith(endings)
 

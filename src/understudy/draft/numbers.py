@@ -25,6 +25,8 @@ _MANY = 100
 """More numbers than that, under a name that identifies, are not codes any more."""
 _COLLISIONS = 10
 """So many amounts would be expected to agree by chance where no two numbers do."""
+_FEW_MONTHS = 5
+"""An amount of six digits ends like a month once in eight; so many do by chance once in 3·10^4."""
 _CELLS = 30
 _MOVED = 0.05
 _CUT = 0.03
@@ -41,26 +43,43 @@ def names_things(name: Name, values: Values, counts: Counts) -> bool:
     """Whether whole numbers name people or things. `values` are distinct and sorted.
 
     By the name, where there are many of them. By the values, where no two rows agree though amounts
-    of that size would, or where long numbers of one length are spread evenly, as no amounts are.
+    of that size would, or where long numbers of one length are spread evenly, as no amounts are: one
+    person's number may then have any number of rows.
     """
     rows, distinct = int(counts.sum()), len(values)
     if name.identifies or name.reaches:
         return distinct > _MANY or (distinct > LEAST_HOLDERS and distinct > rows / 5)
-    if name.amount or distinct < 50 or rows > 2 * distinct:
+    if name.amount or distinct < 50:
         return False
-    span = float(values[-1] - values[0]) + 1
-    if distinct == rows:
-        return rows * rows / (2 * span) >= _COLLISIONS or _even(values)
-    return rows < 1.05 * distinct and _even(values)
+    if distinct == rows and rows * rows / (2 * (float(values[-1] - values[0]) + 1)) >= _COLLISIONS:
+        return True
+    several = distinct > _MANY or rows < 1.05 * distinct
+    return several and _even(values) and not are_days(values)
 
 
 def _even(values: Values) -> bool:
-    """Whether numbers of at least seven digits, all of one length, lie evenly between their ends."""
+    """Whether numbers of at least seven digits lie evenly between their ends.
+
+    All are of one length, or so long that only a hash is.
+    """
     low, high = float(values[0]), float(values[-1])
-    if low < 10**6 or int(log10(low)) != int(log10(high)):
+    if low < 10**6 or (int(log10(low)) != int(log10(high)) and high < 2**53):
         return False
     ranks = (np.arange(len(values)) + 0.5) / len(values)
     return float(np.abs((values - low) / (high - low) - ranks).max()) < 0.1
+
+
+def are_days(values: Values) -> bool:
+    """Whether all are days written as 20240131: what lies between two of them may be none."""
+    months, days = np.divmod(values, 100)
+    return are_months(months) and bool(np.all((days >= 1) & (days <= 31)))
+
+
+def are_months(values: Values) -> bool:
+    """Whether all are months written as 202401, and too many to be so by chance."""
+    years, months = np.divmod(values, 100)
+    fit = (years >= 1900) & (years < 2100) & (months >= 1) & (months <= 12)
+    return len(values) >= _FEW_MONTHS and bool(np.all(fit))
 
 
 def apart(values: Values, counts: Counts) -> NDArray[np.bool_]:

@@ -9,10 +9,11 @@ import csv
 import glob
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import IO, Literal, TypeAlias, cast
 
@@ -43,6 +44,12 @@ _SUPPORTED = "CSV (.csv, .tsv, .txt, also with .gz) and Parquet (.parquet, .pq)"
 _SEPARATORS = ",;\t|"
 _HEADER_BYTES = 1 << 20
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_DAY = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([ T].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}")
+_WHOLE = re.compile(r"-?[0-9]+")
+_BROKEN = re.compile(r"-?[0-9]*[.][0-9]+")
+_VALUE = re.compile(
+    r"[^@\s]+@[^@\s]+\.[a-z]{2,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
+)
 _ADD_A_HEADER = (
     "the first line must name the columns; add one above the rows, for instance 'age,sex,income'"
 )
@@ -210,6 +217,11 @@ def read_layout(path: Path) -> Layout:
         raise SourceError(f"{where} is empty or begins with an empty line: {_ADD_A_HEADER}")
     if "\0" in line:
         raise SourceError(f"{where} is not text: save it as CSV in UTF-8, or as Parquet")
+    if "\ufffd" in line:
+        raise SourceError(
+            f"{where}: the header is not UTF-8 text (Latin-1, as old spreadsheets write it?): save it "
+            "as CSV in UTF-8, or as Parquet"
+        )
     separator = _separator(line)
     try:
         columns = tuple(next(csv.reader(io.StringIO(line, newline=""), delimiter=separator)))
@@ -268,6 +280,11 @@ def _check_first_line(columns: tuple[str, ...], where: str) -> None:
                 f"{_ADD_A_HEADER}"
             )
         first[name] = at
+    if (cell := _cell_of_a_row(columns)) is not None:
+        raise SourceError(
+            f"{where} seems to have no header: cell {cell} of its first line is a value and no name: "
+            f"{_ADD_A_HEADER}"
+        )
 
 
 def _numbered(columns: tuple[str, ...]) -> bool:
@@ -275,6 +292,31 @@ def _numbered(columns: tuple[str, ...]) -> bool:
     return len(columns) > 2 and any(
         list(columns) == [str(first + at) for at in range(len(columns))] for first in (0, 1)
     )
+
+
+def _cell_of_a_row(columns: tuple[str, ...]) -> int | None:
+    """The place of the first cell that can be no name: an e-mail, a UUID, a day or a number.
+
+    Wide tables are named by years, days or wavelengths, in their order.
+    """
+    plain = [name.strip() for name in columns]
+    days, whole, broken = (
+        [at for at, name in enumerate(plain) if form.fullmatch(name)]
+        for form in (_DAY, _WHOLE, _BROKEN)
+    )
+    odd = [at for at, name in enumerate(plain) if _VALUE.fullmatch(name)]
+    odd += days if len(days) < 3 else []
+    odd += whole if not _in_order([float(plain[at]) for at in whole]) else []
+    odd += broken if len(broken) < 3 or not _rise([float(plain[at]) for at in broken]) else []
+    return min(odd) + 1 if odd else None
+
+
+def _in_order(numbers: list[float]) -> bool:
+    return _rise(numbers) or _rise(numbers[::-1])
+
+
+def _rise(numbers: list[float]) -> bool:
+    return all(before < after for before, after in pairwise(numbers))
 
 
 def _is_number(text: str) -> bool:
