@@ -60,13 +60,14 @@ def test_noise_on_tables_is_the_least_that_costs_at_most_rho(relation):
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-def test_levels_share_rho_by_number_and_precision(relation):
-    rho, wanted = Fraction(1, 3), {"one": (3, 1), "two": (5, 4)}
-    found = planning.levels(rho, relation, wanted)
-    assert sum(map(accounting.rho, found.values())) <= rho
-    assert found["one"].sigma == pytest.approx(2 * found["two"].sigma, rel=1e-12)
-    for name, share in (("one", Fraction(3, 23)), ("two", Fraction(20, 23))):
-        assert found[name] == planning.tables(share * rho, relation, wanted[name][0])
+def test_draws_become_charges_that_cost_at_most_their_rho(relation):
+    kinds = {"a": planning.tables, "b": planning.errors, "c": planning.worst}
+    draws = [planning.Draws(name, of, Fraction(1, 9), 4, 2) for name, of in kinds.items()]
+    charges = planning.charges(relation, draws)
+    assert [(charge.purpose, charge.times) for charge in charges] == [("a", 2), ("b", 2), ("c", 2)]
+    assert all(
+        Fraction(1, 10) < accounting.rho(charge.event) <= Fraction(1, 9) for charge in charges
+    )
 
 
 @pytest.mark.parametrize("relation", list(Relation))

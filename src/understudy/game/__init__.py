@@ -1,5 +1,5 @@
 """The game: one loop, and methods that are pairings of players."""
 
-from understudy.game.play import Played, play, require_pair
+from understudy.players.base import Played, play, require_pair
 
 __all__ = ["Played", "play", "require_pair"]

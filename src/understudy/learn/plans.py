@@ -29,7 +29,7 @@ from fractions import Fraction
 from typing import Any
 
 from understudy.errors import InputError
-from understudy.game.methods.settings import POSITIVE, SHARE, Limit, one_of, typed, whole
+from understudy.game.methods.base import POSITIVE, SHARE, Limit, one_of, typed, whole
 from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import (

@@ -7,15 +7,16 @@ ledger asks `accounting` again; one that came out too cheap wastes budget.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from statistics import NormalDist
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from understudy.errors import InputError
 from understudy.privacy import accounting
 from understudy.privacy.budget import Budget, Exact, exact, round_down
 from understudy.privacy.cost import (
+    Charge,
     Discovery,
     Event,
     Gaussian,
@@ -95,14 +96,6 @@ def tables(rho: Fraction, relation: Relation, number: int = 1) -> Gaussian:
     return gaussian(rho, changes=relation.marginal_l2_squared(number))
 
 
-def levels(
-    rho: Fraction, relation: Relation, wanted: Mapping[str, tuple[int, int]]
-) -> dict[str, Gaussian]:
-    """`tables` for several charges that cost at most ρ together: (how many, precision of each)."""
-    part = split(rho, {name: Fraction(number * each) for name, (number, each) in wanted.items()})
-    return {name: tables(part[name], relation, number) for name, (number, _) in wanted.items()}
-
-
 def errors(rho: Fraction, relation: Relation, number: int) -> Gaussian:
     """The least noise on the L1 errors of so many tables that costs at most ρ."""
     return gaussian(rho, step=relation.marginal_l1(), changes=number)
@@ -112,6 +105,31 @@ def selection(rho: Fraction, *, sensitivity: int = 1, k: int = 1) -> Selection:
     """The least noise that costs at most ρ: scale = Δ·√(k/(2ρ))."""
     start = sensitivity * math.sqrt(k / (2 * float(rho)))
     return _least(lambda scale: Selection(scale, sensitivity, k), start, rho)
+
+
+def worst(rho: Fraction, relation: Relation, picks: int = 1) -> Selection:
+    """The least noise on selecting so many of the worst marginals that costs at most ρ."""
+    from understudy.privacy.questions import WorstMarginals  # which plan with this module
+
+    return selection(rho, sensitivity=WorstMarginals.sensitivity(relation), k=picks)
+
+
+class Draws(NamedTuple):
+    """What a plan asks for `times` times: the least noise at which `number` `of` some kind cost ρ.
+
+    `of` is `tables`, `errors` or `worst`.
+    """
+
+    purpose: str
+    of: Callable[[Fraction, Relation, int], Gaussian | Selection]
+    rho: Fraction
+    number: int
+    times: int = 1
+
+
+def charges(relation: Relation, draws: Iterable[Draws]) -> tuple[Charge, ...]:
+    """The charges of some draws."""
+    return tuple(Charge(d.purpose, d.of(d.rho, relation, d.number), d.times) for d in draws)
 
 
 def whole_sum(rho: Fraction, *, l2: int, coordinates: int, sides: int) -> SampledGaussian:

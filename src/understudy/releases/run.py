@@ -20,11 +20,11 @@ import numpy as np
 
 from understudy._version import __version__
 from understudy.errors import InputError, WorkError
-from understudy.game import Played, play
 from understudy.game.forecast import Errors, shown, updated
 from understudy.models import Empirical, Measured, Weighted
 from understudy.models.measured import total
 from understudy.models.weighted import swaps_for
+from understudy.players.base import Played, play
 from understudy.privacy.cost import Gaussian
 from understudy.privacy.exact import ExactRows
 from understudy.privacy.gate import Gate

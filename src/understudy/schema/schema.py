@@ -370,7 +370,7 @@ class Schema(Domain):
             moved[y], moved[x] = places.project(np.asarray(moved[y]), np.asarray(moved[x]))
         return moved
 
-    @property
+    @cached_property
     def wide(self) -> Clique:
         """Ordered columns with a cell of more than one value, but for places on a mask."""
         masked = {c.name for p in self._places for c in (p.latitude, p.longitude)}

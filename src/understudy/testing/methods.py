@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from understudy.errors import InputError
-from understudy.game import play
 from understudy.game.methods import Design, Method
-from understudy.players.base import DataPlayer, Model, Problem, QueryPlayer
+from understudy.players.base import DataPlayer, Model, Problem, QueryPlayer, play
 from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Plan

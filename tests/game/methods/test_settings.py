@@ -6,8 +6,8 @@ from typing import Annotated
 import pytest
 
 from understudy.errors import InputError
+from understudy.game.methods.base import POSITIVE, SHARE, between, least, one_of, whole
 from understudy.game.methods.independent import IndependentMethod
-from understudy.game.methods.settings import POSITIVE, SHARE, between, least, one_of, whole
 from understudy.testing import tiny_design
 
 

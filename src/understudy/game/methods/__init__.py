@@ -7,8 +7,15 @@ from importlib import import_module
 from typing import Any
 
 from understudy.errors import InputError
-from understudy.game.methods.base import NO_SETTING, Design, Forecast, Method, Theorem
-from understudy.game.methods.settings import settings, typed
+from understudy.game.methods.base import (
+    NO_SETTING,
+    Design,
+    Forecast,
+    Method,
+    Theorem,
+    settings,
+    typed,
+)
 
 __all__ = ["METHODS", "Design", "Forecast", "Method", "Theorem", "method", "settings", "typed"]
 

@@ -12,8 +12,7 @@ from fractions import Fraction
 from typing import Annotated
 
 from understudy.errors import InputError, require_extra
-from understudy.game.methods.base import Design, Forecast, Method
-from understudy.game.methods.settings import POSITIVE, least
+from understudy.game.methods.base import POSITIVE, Design, Forecast, Method, least
 from understudy.models.residual import closure
 from understudy.players.data.maxent import MaximumEntropy
 from understudy.players.query.aim import SELECTION, AdaptiveRounds, candidates

@@ -1,21 +1,31 @@
-"""What a method is: a pairing of players and a public plan of charges."""
+"""What a method is: a pairing of players and a public plan of charges.
+
+Its settings are the fields of a frozen dataclass, whose annotations have types and limits:
+
+    rounds: Annotated[int | None, least(1)] = None
+
+`Method.check` holds every setting to its annotation; None is left to the public rule.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
+from numbers import Integral, Real
+from types import UnionType
 from typing import (
     Annotated,
     Any,
     ClassVar,
     NoReturn,
     Self,
+    Union,
     cast,
     get_args,
     get_origin,
@@ -28,16 +38,79 @@ from understudy import wording
 from understudy._types import Codes, Projection
 from understudy.errors import InputError
 from understudy.game.forecast import Errors
-from understudy.game.methods.settings import Limit, settings, typed
-from understudy.game.play import require_pair
-from understudy.players.base import Clique, DataPlayer, Model, Problem, QueryPlayer
+from understudy.players.base import Clique, DataPlayer, Model, Problem, QueryPlayer, require_pair
 from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
-from understudy.privacy.questions import WorstMarginals
 from understudy.privacy.relation import Relation
 from understudy.queries import MAX_CELLS, Family, sizes
 
 _ASSUMED_ROWS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Which values a setting may have, and what is said of others."""
+
+    allows: Callable[[Any], bool]
+    words: str
+
+
+def least(low: float, remedy: str = "") -> Limit:
+    """At least so much, and finite."""
+    return Limit(lambda value: low <= value < math.inf, f"must be at least {low}{remedy}")
+
+
+def whole(low: int, high: int, remedy: str = "") -> Limit:
+    """A whole number within bounds."""
+    return Limit(
+        lambda value: isinstance(value, int) and low <= value <= high,
+        f"must be a whole number from {low:,} to {high:,}{remedy}",
+    )
+
+
+def between(low: float, high: float, remedy: str = "") -> Limit:
+    """Above `low` and below `high`."""
+    return Limit(lambda value: low < value < high, f"must lie between {low} and {high}{remedy}")
+
+
+def one_of(*known: str) -> Limit:
+    """A choice."""
+    return Limit(lambda value: value in known, f"is not one of {', '.join(known)}")
+
+
+POSITIVE = Limit(lambda value: 0 < value < math.inf, "must be above 0")
+SHARE = Limit(lambda value: 0 < value <= 1, "must be in (0, 1]")
+
+_NO_SETTINGS = ("name", "public")
+_KINDS: dict[Any, str] = {
+    type(None): "null",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+}
+
+
+def settings(maker: Any) -> dict[str, tuple[Any, ...]]:
+    """The settings of a method and the types that each may have. Public rows are none."""
+    hints = get_type_hints(maker)
+    return {f.name: _members(hints[f.name]) for f in fields(maker) if f.name not in _NO_SETTINGS}
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def typed(what: str, value: Any, allowed: tuple[Any, ...]) -> Any:
+    """The value as one of the types; NumPy's numbers become Python's, and whole ones may be floats."""
+    if Any in allowed or type(value) in allowed:
+        return value
+    if isinstance(value, Integral) and not isinstance(value, bool) and int in allowed:
+        return int(value)
+    if isinstance(value, Real) and not isinstance(value, bool) and float in allowed:
+        return float(value)
+    kinds = " or ".join(_KINDS.get(kind, str(kind)) for kind in allowed)
+    raise InputError(f"{what} must be {kinds}")
 
 
 @dataclass(frozen=True)
@@ -140,11 +213,6 @@ class Design:
         """Cells of one marginal that a neighbour moves, each by one."""
         return self.relation.multiplicity
 
-    @cached_property
-    def score_moved(self) -> int:
-        """How far a neighbour moves a score of `WorstMarginals`, in its units."""
-        return WorstMarginals.sensitivity(self.relation)
-
     def sigma(self, rho: Fraction, tables: int) -> float:
         """The noise of so many whole marginals at ρ, by which public rules divide it."""
         return math.sqrt(tables * self.moved / (2 * float(rho)))
@@ -153,13 +221,9 @@ class Design:
         """The least noise for so many whole marginals that costs at most ρ."""
         return planning.tables(rho, self.relation, tables)
 
-    def thresholded_errors(self, rho: Fraction, tables: int) -> Gaussian:
-        """The least noise on the thresholded errors of so many marginals that costs at most ρ."""
-        return planning.errors(rho, self.relation, tables)
-
     def worst_marginals(self, rho: Fraction, picks: int = 1) -> Selection:
         """The least noise for selecting so many of the worst marginals that costs at most ρ."""
-        return planning.selection(rho, sensitivity=self.score_moved, k=picks)
+        return planning.worst(rho, self.relation, picks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from understudy.errors import require_extra
-from understudy.game.methods.base import Design, Forecast, WarmMethod
-from understudy.game.methods.settings import Limit, between, one_of, whole
+from understudy.game.methods.base import Design, Forecast, Limit, WarmMethod, between, one_of, whole
 from understudy.players.query.critic import CriticSteps
 from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Gaussian, Plan, SampledGroups, Selection

@@ -19,9 +19,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated
 
-from understudy.game.methods.base import Design, Forecast, Method, Theorem
+from understudy.game.methods.base import Design, Forecast, Method, Theorem, whole
 from understudy.game.methods.oracle import ORACLE, SECONDS, exact, seconds_of_search
-from understudy.game.methods.settings import whole
 from understudy.oracles.exact import require_solver
 from understudy.players.data.response import ANNEALED, BestResponse
 from understudy.players.query.recycling import Recycling

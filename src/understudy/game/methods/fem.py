@@ -19,9 +19,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated
 
-from understudy.game.methods.base import Design, Forecast, Method, Theorem
+from understudy.game.methods.base import (
+    POSITIVE,
+    SHARE,
+    Design,
+    Forecast,
+    Method,
+    Theorem,
+    least,
+    one_of,
+)
 from understudy.game.methods.oracle import ORACLE, SECONDS, exact, seconds_of_search
-from understudy.game.methods.settings import POSITIVE, SHARE, least, one_of
 from understudy.oracles import Annealed, Law
 from understudy.oracles.exact import require_solver
 from understudy.players.data.ftpl import PerturbedLeader, UnitLeader

@@ -29,8 +29,7 @@ from fractions import Fraction
 from typing import Annotated, ClassVar
 
 from understudy import wording
-from understudy.game.methods.base import Design, Forecast, Method, Theorem
-from understudy.game.methods.settings import POSITIVE, least
+from understudy.game.methods.base import POSITIVE, Design, Forecast, Method, Theorem, least
 from understudy.players.data.universe import SoftmaxResponse
 from understudy.players.query.picking import CellPicker, NoisyVertex
 from understudy.privacy import planning

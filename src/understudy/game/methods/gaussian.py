@@ -15,8 +15,7 @@ from fractions import Fraction
 from typing import Annotated
 
 from understudy.errors import InputError
-from understudy.game.methods.base import Design, Forecast, Method
-from understudy.game.methods.settings import least
+from understudy.game.methods.base import Design, Forecast, Method, least
 from understudy.models.residual import cell_variance
 from understudy.players.base import Clique
 from understudy.players.data.reconstruction import Reconstruction

@@ -12,8 +12,7 @@ from fractions import Fraction
 from typing import Annotated
 
 from understudy.errors import require_extra
-from understudy.game.methods.base import Design, Forecast, WarmMethod
-from understudy.game.methods.settings import POSITIVE, whole
+from understudy.game.methods.base import POSITIVE, Design, Forecast, WarmMethod, whole
 from understudy.players.base import Clique
 from understudy.players.data.generator import GeneratorPlayer
 from understudy.players.query.survey import Opening, Tier, WorstAgain

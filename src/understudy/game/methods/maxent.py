@@ -39,15 +39,14 @@ from itertools import combinations
 from typing import Any
 
 from understudy.game.forecast import Errors, Knowledge, expected
-from understudy.game.methods.base import Design, Forecast, Method
-from understudy.game.methods.settings import least
+from understudy.game.methods.base import Design, Forecast, Method, least
 from understudy.players.base import Clique
 from understudy.players.data.particles import Particles
 from understudy.players.query.interactions import Interactions
 from understudy.players.query.survey import Opening, Slot, Survey, Tier, WorstAgain
 from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
-from understudy.queries import sizes
+from understudy.privacy.planning import Draws, errors, tables, worst
 
 ONE_WAY = "one-way marginals"
 
@@ -127,27 +126,28 @@ class MaxEntMethod(Method):
         closure = self._closure(design)
         columns = _column_tiers(design)
         if not closure:
-            return _tier_charges(design, rho, columns)
+            return planning.charges(design.relation, _tier_draws(rho, columns))
         sigma = design.sigma(rho * Fraction(_PAIRS), len(closure))
         if _wide(design, closure, sigma):
-            return _wide_charges(design, rho, columns, _pair_tiers(design, closure)[:-1])
+            pairs = _pair_tiers(design, closure)[:-1]
+            return planning.charges(design.relation, _wide_draws(design, rho, columns, pairs))
         beyond = self._beyond(design, closure)
         part = _split(design, rho, closure, sigma, [f"beyond {order}" for order in beyond])
         rounds = self._rounds(design, closure, part["again"])
         again = part["again"] / rounds
         units = self._units(closure)
         slots, higher = _slots(design, closure, design.sigma(again, units))
-        charges = [*_tier_charges(design, part["one"], columns)]
-        charges += _tier_charges(design, part["pairs"], _pair_tiers(design, closure))
-        look = design.thresholded_errors(part["look"] / rounds, len(slots))
-        charges.append(Charge(Survey.LOOK, look, rounds))
+        draws = _tier_draws(part["one"], columns)
+        draws += _tier_draws(part["pairs"], _pair_tiers(design, closure))
+        draws.append(Draws(Survey.LOOK, errors, part["look"] / rounds, len(slots), rounds))
         if higher:
-            event = design.thresholded_errors(part["higher"], len(higher))
-            charges.append(Charge(Survey.HIGHER, event))
+            draws.append(Draws(Survey.HIGHER, errors, part["higher"], len(higher)))
         for order, candidates in beyond.items():
-            charges += _beyond_charges(design, part[f"beyond {order}"], order, len(candidates))
-        charges.append(Charge(Survey.AGAIN, design.gaussian(again, units), rounds))
-        return tuple(charges)
+            half, picks = part[f"beyond {order}"] / 2, min(_SELECTED, len(candidates))
+            draws.append(Draws(Interactions.SELECT.format(order), worst, half, picks))
+            draws.append(Draws(Interactions.LOOK.format(order), errors, half, picks))
+        draws.append(Draws(Survey.AGAIN, tables, again, units, rounds))
+        return planning.charges(design.relation, draws)
 
     def players(
         self, design: Design, plan: Plan
@@ -167,10 +167,10 @@ class MaxEntMethod(Method):
         first = Opening(columns, pairs, runs)
         if not closure:
             return first, data
-        if WorstAgain.SELECT in plan:
-            worst, picks = sigma[WorstAgain.AGAIN], plan.event(WorstAgain.SELECT, Selection).k
-            rounds = plan[WorstAgain.SELECT].times
-            return WorstAgain(first, closure, worst, picks, rounds, _PENALTY), data
+        if WorstAgain.AGAIN in sigma:
+            picks = plan.event(WorstAgain.SELECT, Selection).k
+            rounds, noise = plan[WorstAgain.SELECT].times, sigma[WorstAgain.AGAIN]
+            return WorstAgain(first, closure, noise, picks, rounds, _PENALTY), data
         slots, higher = _slots(design, closure, sigma[Survey.AGAIN])
         survey = Survey(
             first,
@@ -259,7 +259,7 @@ class MaxEntMethod(Method):
                 columns[i] = sigma[tier.purpose]
         if not closure:
             return Knowledge(tuple(columns), {})
-        if WorstAgain.SELECT in plan:
+        if WorstAgain.AGAIN in sigma:
             spread = _picked(plan) * sigma[WorstAgain.AGAIN] ** -2
         else:
             times = self._units(closure) * plan[Survey.AGAIN].times
@@ -282,16 +282,13 @@ class MaxEntMethod(Method):
             return {}
         known, workload = set(closure), set(design.cliques)
         held = sorted({i for pair in closure for i in pair}, key=lambda i: (design.shape[i], i))
-        candidates = [
-            clique
-            for order, most in _COLUMNS.items()
-            for clique in combinations(sorted(held[:most]), order)
-            if clique not in workload
-        ]
         found: dict[int, list[Clique]] = {}
-        for clique, size in zip(candidates, sizes(design.shape, candidates), strict=True):
-            if size <= _SMALL and all(pair in known for pair in combinations(clique, 2)):
-                found.setdefault(len(clique), []).append(clique)
+        for order, most in _COLUMNS.items():
+            for clique in combinations(sorted(held[:most]), order):
+                small = math.prod(design.shape[i] for i in clique) <= _SMALL
+                measured = known.issuperset(combinations(clique, 2))
+                if small and measured and clique not in workload:
+                    found.setdefault(order, []).append(clique)
         return {order: tuple(cliques) for order, cliques in found.items()}
 
     def _rounds(self, design: Design, closure: tuple[Clique, ...], rho: Fraction) -> int:
@@ -360,34 +357,23 @@ def _slots(
     return tuple(slots), tuple(Slot(clique, 1.0, worth[clique]) for clique in sorted(most))
 
 
-def _beyond_charges(
-    design: Design, rho: Fraction, order: int, candidates: int
-) -> tuple[Charge, Charge]:
-    select, look = Interactions.SELECT.format(order), Interactions.LOOK.format(order)
-    picks = min(_SELECTED, candidates)
-    selection = design.worst_marginals(rho / 2, picks)
-    errors = design.thresholded_errors(rho / 2, picks)
-    return Charge(select, selection), Charge(look, errors)
-
-
 def _wide(design: Design, closure: tuple[Clique, ...], sigma: float) -> bool:
     """Whether so many pairs share ρ that each would be hidden by noise; a public rule."""
     return len(closure) > _WIDE * len(design.shape) and _rows(design) < _HIDDEN * sigma
 
 
-def _wide_charges(
+def _wide_draws(
     design: Design, rho: Fraction, columns: list[_Tables], pairs: list[_Tables]
-) -> tuple[Charge, ...]:
+) -> list[Draws]:
     """Columns, the pairs that weigh more than others, and the pairs that are selected."""
     part = planning.split(rho, {**_SHARES, **_WANTED} if pairs else _SHARES)
     picks = math.ceil(_PICKS * len(design.shape) / _ROUNDS)
-    selection = design.worst_marginals(part["select"] / _ROUNDS, picks)
-    return (
-        *_tier_charges(design, part["one"], columns),
-        *(_tier_charges(design, part["pairs"], pairs) if pairs else ()),
-        Charge(WorstAgain.SELECT, selection, _ROUNDS),
-        Charge(WorstAgain.AGAIN, design.gaussian(part["worst"] / _ROUNDS, picks), _ROUNDS),
-    )
+    return [
+        *_tier_draws(part["one"], columns),
+        *(_tier_draws(part["pairs"], pairs) if pairs else ()),
+        Draws(WorstAgain.SELECT, worst, part["select"] / _ROUNDS, picks, _ROUNDS),
+        Draws(WorstAgain.AGAIN, tables, part["worst"] / _ROUNDS, picks, _ROUNDS),
+    ]
 
 
 def _picked(plan: Plan) -> int:
@@ -456,10 +442,13 @@ def _tiers(name: str, steps: dict[Clique, int], base: int) -> list[_Tables]:
     ]
 
 
-def _tier_charges(design: Design, rho: Fraction, tiers: list[_Tables]) -> tuple[Charge, ...]:
-    wanted = {tier.purpose: (len(tier.cliques), tier.precision) for tier in tiers}
-    events = planning.levels(rho, design.relation, wanted)
-    return tuple(Charge(purpose, event) for purpose, event in events.items())
+def _tier_draws(rho: Fraction, tiers: list[_Tables]) -> list[Draws]:
+    """ρ is divided by how many tables a tier has, and how precise each is."""
+    parts = [len(tier.cliques) * tier.precision for tier in tiers]
+    return [
+        Draws(tier.purpose, tables, rho * part / sum(parts), len(tier.cliques))
+        for tier, part in zip(tiers, parts, strict=True)
+    ]
 
 
 def _sigmas(plan: Plan) -> dict[str, float]:

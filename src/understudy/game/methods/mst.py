@@ -11,8 +11,7 @@ from fractions import Fraction
 from typing import Annotated
 
 from understudy.errors import require_extra
-from understudy.game.methods.base import Design, Forecast, Method
-from understudy.game.methods.settings import POSITIVE, least
+from understudy.game.methods.base import POSITIVE, Design, Forecast, Method, least
 from understudy.players.data.maxent import MaximumEntropy
 from understudy.players.query.tree import SpanningTree
 from understudy.privacy import planning

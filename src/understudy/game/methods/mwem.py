@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated
 
-from understudy.game.methods.base import Design, Forecast, Method, Theorem
-from understudy.game.methods.settings import between, least
+from understudy.game.methods.base import Design, Forecast, Method, Theorem, between, least
 from understudy.players.data.universe import MultiplicativeWeights
 from understudy.players.query.picking import ExponentialMechanism
 from understudy.privacy import planning

@@ -9,7 +9,7 @@ records depend on the machine: with it the same key need not give the same rows.
 
 from __future__ import annotations
 
-from understudy.game.methods.settings import Limit
+from understudy.game.methods.base import Limit
 from understudy.oracles import Annealed
 from understudy.oracles.exact import Exact
 

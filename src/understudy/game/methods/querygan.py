@@ -25,9 +25,19 @@ from itertools import combinations
 from typing import Annotated
 
 from understudy.errors import require_extra
-from understudy.game.methods.base import Design, Forecast, Method, Theorem
+from understudy.game.methods.base import (
+    POSITIVE,
+    SHARE,
+    Design,
+    Forecast,
+    Limit,
+    Method,
+    Theorem,
+    between,
+    least,
+    one_of,
+)
 from understudy.game.methods.dualquery import sizes
-from understudy.game.methods.settings import POSITIVE, SHARE, Limit, between, least, one_of
 from understudy.players.base import Clique, Model, PaidOff, QueryPlayer
 from understudy.players.data.ftpl_generator import MATCHING, FTPLGenerator, Judged
 from understudy.players.query.fixed import FixedMarginals, InTurn, Together
