@@ -5,7 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from understudy.columns.arrow import (
+from understudy.columns.reading import (
     array_of,
     arrow_type,
     numpy_of,

@@ -6,7 +6,7 @@ category has one and the special values of an ordered column, then null where th
 
 import difflib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
@@ -16,8 +16,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.arrow import arrow_type, numpy_of, pc, same_stored, type_name, valid_of
-from understudy.columns.reading import Read, flat, present
+from understudy.columns.reading import (
+    Read,
+    arrow_type,
+    flat,
+    numpy_of,
+    pc,
+    present,
+    same_stored,
+    type_name,
+    valid_of,
+)
 from understudy.errors import SchemaError, WorkloadError
 
 MOST_CELLS = 10_000
@@ -343,13 +352,6 @@ def encoded(
                 "each column must be there once: correct the schema or the table's header"
             )
     return [column.encode(table.column(column.name), null_values) for column in columns]
-
-
-def decoded(
-    columns: Sequence[Modelled], codes: Mapping[str, NDArray[np.integer]], rng: np.random.Generator
-) -> dict[str, pa.Array]:
-    """The values of those columns whose codes are given, by name, drawn in the order of the columns."""
-    return {c.name: c.decode(codes[c.name], rng) for c in columns if c.name in codes}
 
 
 def identical(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:

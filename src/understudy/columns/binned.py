@@ -20,8 +20,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.arrow import (
+from understudy.columns.base import MOST_CELLS, Masks, Modelled, identical, is_whole, require_known
+from understudy.columns.reading import (
     array_of,
+    distinct_texts,
+    is_text,
     numpy_of,
     pc,
     same_stored,
@@ -29,8 +32,6 @@ from understudy.columns.arrow import (
     valid_of,
     writes_text,
 )
-from understudy.columns.base import MOST_CELLS, Masks, Modelled, identical, is_whole, require_known
-from understudy.columns.reading import distinct_texts, is_text
 from understudy.columns.shape import FACTS, Shape
 
 MOST_SINGLES = 1_000
@@ -594,6 +595,24 @@ class Binned(Modelled):
             return holds
         marks = self._marks(array, self.null_values)
         return np.where(marks < 0, holds, own[marks])
+
+
+def decoded(
+    columns: Sequence[Modelled],
+    codes: Mapping[str, NDArray[np.integer]],
+    rng: np.random.Generator,
+    scores: Mapping[str, NDArray],
+) -> dict[str, pa.Array]:
+    """The values of those columns whose codes are given, by name, drawn in the order of the columns.
+
+    Those of a cell are in the order of `scores`, where there are any for a column.
+    """
+    arrays = {c.name: c.decode(codes[c.name], rng) for c in columns if c.name in codes}
+    for column in columns:
+        name = column.name
+        if isinstance(column, Binned) and name in scores:
+            arrays[name] = column.arranged(arrays[name], codes[name], scores[name])
+    return arrays
 
 
 def _next(points: NDArray, step: int = 1) -> NDArray:

@@ -14,28 +14,26 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.arrow import (
-    array_of,
-    converted,
-    numpy_of,
-    pc,
-    texts_of,
-    valid_of,
-    value_type,
-    writes_text,
-)
 from understudy.columns.base import MOST_CELLS, Column, Masks, Modelled, is_whole, near
 from understudy.columns.reading import (
     DAY,
     Read,
+    array_of,
     booleans,
+    converted,
     distinct_texts,
     floats,
     integers,
     is_text,
     null_texts,
+    numpy_of,
+    pc,
     present,
+    texts_of,
     ticks,
+    valid_of,
+    value_type,
+    writes_text,
 )
 
 Value = str | int | float | bool | date

@@ -28,12 +28,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.arrow import is_number
 from understudy.columns.base import Modelled
 from understudy.columns.binned import Binned, doubles, keys
 from understudy.columns.category import Boolean, Category
 from understudy.columns.numeric import Integer, Number
-from understudy.columns.reading import FALSE_WORDS, TRUE_WORDS
+from understudy.columns.reading import FALSE_WORDS, TRUE_WORDS, is_number
 from understudy.columns.roundness import Roundness
 from understudy.columns.temporal import RESOLUTIONS, Datetime
 from understudy.errors import SchemaError

@@ -13,10 +13,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.arrow import array_of, converted, writes_text
 from understudy.columns.base import is_whole
 from understudy.columns.binned import Binned, Cells, decimals_from_units, largest
-from understudy.columns.reading import Read, floats, integers, is_text, round_to_integers
+from understudy.columns.reading import (
+    Read,
+    array_of,
+    converted,
+    floats,
+    integers,
+    is_text,
+    round_to_integers,
+    writes_text,
+)
 
 _NUMBERS = (pa.types.is_floating, pa.types.is_decimal128, writes_text)
 _FAR = re.compile(r"[eE][+-]?0*[\d_]{4}")

@@ -11,10 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.arrow import array_of, pc, writes_text
 from understudy.columns.base import near
 from understudy.columns.binned import Binned, largest
-from understudy.columns.reading import DAY, UNITS, Read, tick_of, ticks
+from understudy.columns.reading import DAY, UNITS, Read, array_of, pc, tick_of, ticks, writes_text
 
 RESOLUTIONS = {
     "microsecond": 10**3,

@@ -21,14 +21,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.arrow import writes_text
 from understudy.columns.base import MOST_CELLS, Column, Modelled, is_whole
 from understudy.columns.binned import Binned
 from understudy.columns.category import Category, checked_prefixes, is_parent
 from understudy.columns.estimate import learned
 from understudy.columns.ladder import Measured, Scale, rounds
 from understudy.columns.numeric import Integer, Number
-from understudy.columns.reading import flat, is_text
+from understudy.columns.reading import flat, is_text, writes_text
 from understudy.columns.roundness import Roundness
 from understudy.columns.shape import Shape
 from understudy.columns.temporal import Date, Datetime

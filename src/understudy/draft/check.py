@@ -12,9 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.columns import Category, Column, Modelled, UndeclaredBins, UndeclaredShape
-from understudy.columns.arrow import same_stored, type_name
 from understudy.columns.base import near
-from understudy.columns.reading import flat, shown
+from understudy.columns.reading import flat, same_stored, shown, type_name
 from understudy.schema.schema import Schema
 from understudy.source import read, read_table
 

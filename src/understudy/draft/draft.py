@@ -22,27 +22,25 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.columns import Boolean, Category, Column, Identifier, Integer, Text
-from understudy.columns.arrow import (
-    arrow_type,
-    is_number,
-    numpy_of,
-    pc,
-    texts_of,
-    type_name,
-    value_type,
-    writes_text,
-)
 from understudy.columns.base import near
 from understudy.columns.reading import (
     DAY,
     NULL_AMONG_NUMBERS,
     NULL_TEXTS,
+    arrow_type,
     distinct_texts,
     flat,
     floats,
+    is_number,
     is_text,
     nulled,
+    numpy_of,
+    pc,
+    texts_of,
     ticks,
+    type_name,
+    value_type,
+    writes_text,
 )
 from understudy.columns.unmodelled import DISCOVER
 from understudy.draft import numbers, words

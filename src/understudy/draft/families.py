@@ -24,9 +24,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.columns import Category, Column, Identifier, Integer
-from understudy.columns.arrow import pc
 from understudy.columns.base import near
-from understudy.columns.reading import flat, nulled
+from understudy.columns.reading import flat, nulled, pc
 from understudy.columns.unmodelled import UndeclaredCategory, UndeclaredShape
 from understudy.draft import numbers, words
 from understudy.draft.answers import rebuilt

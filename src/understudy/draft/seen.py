@@ -11,10 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.columns import Category, Column, Date, Datetime
-from understudy.columns.arrow import pc
 from understudy.columns.base import Modelled
 from understudy.columns.binned import Binned
-from understudy.columns.reading import DAY, floats, nulled, ticks
+from understudy.columns.reading import DAY, floats, nulled, pc, ticks
 from understudy.columns.temporal import RESOLUTIONS
 from understudy.columns.unmodelled import Undeclared, UndeclaredBins, UndeclaredShape
 from understudy.constraints.tokens import literal, named

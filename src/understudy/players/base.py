@@ -25,7 +25,7 @@ from understudy._types import Clique, Codes, Projection, Table
 from understudy.errors import InputError, WorkError
 from understudy.models import Measured, View
 from understudy.privacy.gate import Gate
-from understudy.privacy.questions import Cell
+from understudy.privacy.questions import Cell, Marginals
 from understudy.privacy.questions.moments import RandomFeatures
 from understudy.progress import Progress, Watch, silent
 from understudy.queries import Family, Query
@@ -244,6 +244,14 @@ class QueryPlayer(Protocol):
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> Answers:
         """Released answers of this round. Every look at the data is a charge of the gate's."""
         ...
+
+
+def measure(
+    gate: Gate, purpose: str, cliques: tuple[Clique, ...], sigma: float
+) -> tuple[Measured, ...]:
+    """Measure whole marginals through the gate; `sigma` is what the plan says."""
+    tables = gate.ask(purpose, Marginals(cliques))
+    return tuple(Measured(c, t, sigma) for c, t in zip(cliques, tables, strict=True))
 
 
 class DataPlayer(ABC, Generic[S]):

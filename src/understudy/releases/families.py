@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique
 from understudy.columns import Column, Identifier
-from understudy.columns.arrow import pc
+from understudy.columns.reading import pc
 from understudy.errors import InputError, VerificationError
 from understudy.models import Weighted
 from understudy.models.families import copied, generate

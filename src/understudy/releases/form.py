@@ -607,7 +607,7 @@ def require_rows(path: Path, rows: int) -> None:
     """A file of rows: as many as stated, and no larger unpacked than its size allows."""
     import pyarrow.parquet as pq
 
-    from understudy.columns.arrow import numpy_of
+    from understudy.columns.reading import numpy_of
 
     size = os.path.getsize(path)
     with pq.ParquetFile(path) as file:

@@ -93,8 +93,9 @@ class Blueprint:
     share: Fraction
     variations: bool = False
 
-    def plan(self, rho: Fraction) -> Plan:
-        """The charges of a whole release. They cost at most ρ, nominally where rows are sampled."""
+    @cached_property
+    def _shares(self) -> dict[str, Fraction]:
+        """Of ρ; they add up to 1."""
         private = self.design.rows is None
         shares: dict[str, Exact] = {"certificate": self.share}
         if self.variations:
@@ -102,16 +103,23 @@ class Blueprint:
         if private:
             shares["rows"] = _ROWS_SHARE
         shares["game"] = 1 - self.share * (3 if self.variations else 1) - _ROWS_SHARE * private
-        part = planning.split(rho, shares)
+        return planning.split(Fraction(1), shares)
+
+    def plan(self, rho: Fraction) -> Plan:
+        """The charges of a whole release. They cost at most ρ, nominally where rows are sampled."""
+        part = {name: rho * share for name, share in self._shares.items()}
         charges: list[Charge] = []
-        if private:
+        if "rows" in part:
             charges.append(Charge(certificates.ROWS, planning.gaussian(part["rows"])))
         charges += self.method.charges(self.design, part["game"])
         charges.append(certificates.worst_charge(part["certificate"]))
         if self.variations:
             charges.append(
                 certificates.variation_charge(
-                    part["variation"], self.design.relation, len(self.design.cliques), not private
+                    part["variation"],
+                    self.design.relation,
+                    len(self.design.cliques),
+                    "rows" not in part,
                 )
             )
         return Plan(tuple(charges))

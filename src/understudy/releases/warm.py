@@ -11,8 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from understudy.columns.arrow import pc
-from understudy.columns.reading import flat, is_text, present
+from understudy.columns.reading import flat, is_text, pc, present
 from understudy.errors import InputError, UnderstudyError
 from understudy.game.methods import method as named_method
 from understudy.releases.options import Options

@@ -27,10 +27,9 @@ from understudy.columns import (
     UndeclaredCategory,
     UndeclaredShape,
 )
-from understudy.columns.arrow import pc, same_stored, type_name, valid_of
-from understudy.columns.base import are_texts, decoded, encoded, is_whole, near, some
-from understudy.columns.binned import Binned
-from understudy.columns.reading import flat, nulled, shown
+from understudy.columns.base import are_texts, encoded, is_whole, near, some
+from understudy.columns.binned import Binned, decoded
+from understudy.columns.reading import flat, nulled, pc, same_stored, shown, type_name, valid_of
 from understudy.constraints.deriving import Derived, Domain, derived_columns, targets
 from understudy.constraints.geography import Geography, Places
 from understudy.constraints.rule import Condition, Dependency, Rule, compared
@@ -405,12 +404,8 @@ class Schema(Domain):
         for places in self._places:
             y, x = places.latitude.name, places.longitude.name
             arrays[y], arrays[x] = places.decode(by_name.pop(y), by_name.pop(x), rng)
-        arrays |= decoded(self.modelled, by_name, rng)
-        for i in set(self.wide).intersection(scores):
-            column = self.modelled[i]
-            assert isinstance(column, Binned)
-            name = column.name
-            arrays[name] = column.arranged(arrays[name], by_name[name], scores[i])
+        ordered = {names[i]: scores[i] for i in self.wide if i in scores}
+        arrays |= decoded(self.modelled, by_name, rng, ordered)
         if self.rules:
             arrays |= self._rules.mended(arrays, by_name, rng)
         for name, derived in self.derived.items():

@@ -25,8 +25,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy._types import Clique, Codes
-from understudy.columns.arrow import is_number, numpy_of, pc
-from understudy.columns.reading import floats, is_text
+from understudy.columns.reading import floats, is_number, is_text, numpy_of, pc
 from understudy.errors import SourceError
 from understudy.privacy.exact import ExactCounts
 from understudy.privacy.sensitive import Sensitive

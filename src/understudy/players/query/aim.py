@@ -26,9 +26,8 @@ from fractions import Fraction
 from understudy.models.decomposable import Table, project
 from understudy.models.junction import tree_cells, tree_cliques
 from understudy.models.residual import closure
-from understudy.players.base import Answers, Clique, Kind, Measured, Problem, View
+from understudy.players.base import Answers, Clique, Kind, Measured, Problem, View, measure
 from understudy.players.data.maxent import EntropyModel, Move
-from understudy.players.query.fixed import measure
 from understudy.privacy import accounting, planning
 from understudy.privacy.cost import Event, Gaussian, Selection
 from understudy.privacy.gate import Gate

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from understudy.players.base import Answers, Chosen, CriticGradient, Kind, Problem
+from understudy.players.base import Answers, Chosen, CriticGradient, Kind, Problem, measure
 from understudy.players.data.gan import GanView
-from understudy.players.query.fixed import measure
 from understudy.privacy.gate import Gate
 from understudy.privacy.noise import GRAIN
 from understudy.privacy.questions import BestModels, NetworkGradient

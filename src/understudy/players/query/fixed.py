@@ -5,17 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import UnionType
 
-from understudy.players.base import Answers, Clique, Kind, Measured, Problem, QueryPlayer, View
+from understudy.players.base import Answers, Clique, Kind, Problem, QueryPlayer, View, measure
 from understudy.privacy.gate import Gate
-from understudy.privacy.questions import Marginals
-
-
-def measure(
-    gate: Gate, purpose: str, cliques: tuple[Clique, ...], sigma: float
-) -> tuple[Measured, ...]:
-    """Measure whole marginals through the gate; `sigma` is what the plan says."""
-    tables = gate.ask(purpose, Marginals(cliques))
-    return tuple(Measured(c, t, sigma) for c, t in zip(cliques, tables, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 
-from understudy.players.base import Answers, Clique, Kind, Problem, View
-from understudy.players.query.fixed import measure
+from understudy.players.base import Answers, Clique, Kind, Problem, View, measure
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import WorstMarginals
 
