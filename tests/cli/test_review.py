@@ -89,8 +89,8 @@ def columns(path: Path):
 
 def test_a_walk_through_all_of_it(walk, draft: Path):
     code, out, _ = walk(
-        "c", "patient 5",
-        "a",
+        "patient 5",
+        "",
         "p",
         "x", "c", "all", "0 to 50", "many", "0 to 20",
         "d", "all",
@@ -105,6 +105,7 @@ def test_a_walk_through_all_of_it(walk, draft: Path):
     assert found["sex"].kind == "identifier"
     assert draft.read_text().startswith("# notes of a custodian")
     assert "1, and 5 more" in out
+    assert "Enter" in out
     assert "nearly all rows of size_a lie between about 0 and 13" in out
     assert "nothing is open" in out
 
@@ -127,15 +128,16 @@ values = ["F", "M"]
     Schema.load(draft).require_confirmed()
 
 
-def test_nothing_is_accepted_by_the_enter_key(walk, draft: Path):
+def test_the_enter_key_makes_nothing_public(walk, draft: Path):
     before = Schema.load(draft)
     code, out, _ = walk("", "", "", "", "", "")
-    assert (code, Schema.load(draft)) == (0, before)
-    assert "6 decisions left" in out
+    assert (code, columns(draft)["patient"].read_from_rows) == (0, ())  # it is left out
+    assert Schema.load(draft).columns[1:] == before.columns[1:]
+    assert "5 decisions left" in out
 
 
 def test_what_is_answered_stays_when_somebody_leaves(walk, draft: Path):
-    code, _, err = walk("c", "row", "a", KeyboardInterrupt())
+    code, _, err = walk("row", "a", KeyboardInterrupt())
     assert code == 130
     assert "Every answer that was kept is in" in err
     assert f"To go on: {command('schema', 'review', draft)}" in err
@@ -151,7 +153,7 @@ def test_what_is_answered_stays_when_somebody_leaves(walk, draft: Path):
 
 def test_an_answer_is_taken_back_unless_the_file_was_edited_since(walk, draft: Path, monkeypatch):
     before = draft.read_text()
-    code, out, _ = walk("c", "row", "u", "q")
+    code, out, _ = walk("row", "u", "q")
     assert (code, draft.read_text()) == (0, before)
     assert "Taken back." in out
     assert out.count("1, and 5 more  Does one person have several rows?") == 2
@@ -162,7 +164,7 @@ def test_an_answer_is_taken_back_unless_the_file_was_edited_since(walk, draft: P
         return take_back(path, answers)
 
     monkeypatch.setattr(review, "_take_back", elsewhere)
-    code, _, err = walk("c", "row", "u", "q")
+    code, _, err = walk("row", "u", "q")
     assert "was edited since" in err
     assert Schema.load(draft).unit_word == "row"
 
@@ -216,6 +218,38 @@ def test_rules_are_kept_and_dropped_by_their_numbers(walk, draft: Path):
     assert not any(rule.read_from_rows for rule in found)
 
 
+def test_rules_are_struck_out_by_their_numbers(walk, draft: Path):
+    rules = ["sex = 'F' implies size_a >= 1", "sex = 'M' implies size_b <= 3", "size_a >= 0"]
+    text = "".join(f'\n[[rule]]\nsays = "{rule}"\nread_from_rows = true\n' for rule in rules)
+    draft.write_text(DRAFT + text)
+    walk("s", "s", "s", "s", "s", "d 2", "a all", "q")
+    assert [rule.says for rule in Schema.load(draft).rules] == [rules[0], rules[2]]
+
+
+def test_lines_are_answered_behind_a_letter_and_the_rest_is_asked_again(walk, draft: Path):
+    code, out, _ = walk("s", "s", "s", "d 2", "a", "q")
+    assert (code, columns(draft)["size_b"].kind) == (0, "identifier")
+    assert columns(draft)["size_a"].read_from_rows == ()
+    assert out.count("Are the bounds of size_a, size_b public knowledge?") == 1
+
+
+def test_a_question_is_opened_and_its_lines_answered_one_by_one(walk, draft: Path):
+    code, out, _ = walk("s", "s", "s", "o", "a", "s", "s", "s")
+    assert code == 0
+    assert "one by one, and 1 more" in out
+    assert columns(draft)["size_a"].read_from_rows == ()
+    assert columns(draft)["size_b"].read_from_rows == ("lower", "upper")
+    code, out, _ = walk("s", "s", "s", "a", "u", "q")
+    assert out.count("Are the bounds of size_b public knowledge?") == 2
+
+
+def test_one_list_for_all_of_a_group_needs_no_typing(walk, draft: Path):
+    text = DRAFT.replace('["baker", "clerk", "mayor"]', '["F", "M", "X"]')
+    draft.write_text(text)
+    walk("s", "s", "w", "q")
+    assert columns(draft)["sex"].values == columns(draft)["job"].values == ("F", "M", "X")
+
+
 def test_without_a_terminal(draft: Path, monkeypatch):
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
     refused = run("schema", "review", draft)
@@ -250,6 +284,13 @@ def test_answers_of_one_command(draft: Path):
     Schema.load(draft).require_confirmed()
 
 
+def test_what_is_said_of_one_column_goes_before_what_is_said_of_its_group(draft: Path):
+    made = run("schema", "review", draft, "--public", "bounds", "--private", "size_b")
+    assert made.code == 0, made.err
+    assert columns(draft)["size_a"].read_from_rows == ()
+    assert "size_b" in [column.name for column in Schema.load(draft).undeclared]
+
+
 def test_rules_that_an_answer_takes_with_it_are_named(draft: Path):
     rule = "[[rule]]\nsays = \"job = 'mayor' implies sex = 'F'\"\nread_from_rows = true\n"
     draft.write_text(DRAFT + rule)
@@ -281,8 +322,10 @@ def test_the_rows_of_people_are_for_a_custodian(draft: Path, tmp_path: Path):
     data = tmp_path / "t.csv"
     rows = "".join(f"P{i // 2},baker,{i % 5},1,F\n" for i in range(40))
     data.write_text("patient,job,size_a,size_b,sex\n" + rows)
-    assert "1 drops 20" in run("schema", "review", draft, data, "--list").out
-    assert "drops" not in run("schema", "review", draft, "--list").out
+    shown = run("schema", "review", draft, data, "--list").out
+    assert "1 row counts: leaves out 50 % of the rows" in shown
+    assert "--unit patient --max-rows 2" in shown
+    assert "counts: leaves out" not in run("schema", "review", draft, "--list").out
 
 
 def test_at_a_real_terminal(draft: Path):
@@ -290,7 +333,7 @@ def test_at_a_real_terminal(draft: Path):
     command = [sys.executable, "-m", "understudy", "schema", "review", str(draft)]
     process = subprocess.Popen(command, stdin=child, stdout=child, stderr=child)
     os.close(child)
-    os.write(parent, b"c\nrow\n\x04")  # and Ctrl-D
+    os.write(parent, b"row\n\x04")  # and Ctrl-D
     seen = b""
     while True:
         try:

@@ -55,10 +55,10 @@ def test_own_facts_replace_those_of_the_rows():
     by_name = {column.name: column for column in schema.columns}
     assert (by_name["bedrooms"].upper, by_name["bedrooms"].read_from_rows) == (50, RANGE[:2])
     assert (by_name["visits_clinic"].upper, by_name["visits_clinic"].bins) == (200, 20)
-    assert decision_named(schema, "bounds:visits_home").columns == ("visits_home",)
+    assert decision_named(schema, "bounds").columns == ("visits_home",)
     price = column_facts(by_name["price"])
     assert (price["lower"], price["upper"], price["read_from_rows"]) == (0.0, 1000.0, ("type",))
-    assert "bounds:admitted" not in [decision.key for decision in decisions(schema)]
+    assert decision_named(schema, "bounds:visits_home").columns == ("visits_home",)
 
     types = decision_named(schema, "types")
     some = answered(schema, types, Choice.REPLACE, "job, alive")
@@ -96,7 +96,7 @@ def test_blanks_have_to_be_filled_in():
         ("job", Choice.REPLACE, "baker, alive", "'alive' is the name of a column, not a value"),
         ("unit", Choice.REPLACE, "patient 0", "max_rows = 0"),
         ("unit", Choice.REPLACE, "patient", "does not say who is protected"),
-        ("bounds:visits_home", Choice.REPLACE, "0 to 9", "one at a time"),
+        ("bounds", Choice.REPLACE, "0 to 9", "one at a time"),
         ("bedrooms", Choice.REPLACE, "12", "must be two bounds"),
         ("bedrooms", Choice.REPLACE, "0 to many", "upper = 'many' must be a whole number"),
         ("bedrooms", Choice.REPLACE, "9 to 2", "bedrooms"),

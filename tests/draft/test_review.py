@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.schema_strategies import columns
 from understudy.constraints import Rule
 from understudy.draft import RowsPerUnit, confirm
-from understudy.draft.review import Choice, answered, decision_named, decisions
+from understudy.draft.answers import Choice, answered
+from understudy.draft.review import decision_named, decisions, opened
 from understudy.errors import SchemaError
 from understudy.schema import (
     Boolean,
@@ -67,25 +68,27 @@ def topics(schema):
 def test_the_riskiest_first_and_alike_columns_together():
     found = {decision.key: decision for decision in decisions(HOSPITAL)}
     assert list(found) == [
-        "unit", "identifiers", "values:job", "values:drug a", "bounds:bedrooms",
-        "bounds:visits_home", "bounds:admitted", "bounds:price", "values:changed", "missing:blank",
-        "types",
+        "unit", "identifiers", "values:job", "values:drug a", "bounds", "values:pairs",
+        "missing:blank", "types",
     ]  # fmt: skip
     assert found["values:drug a"].columns == tuple(column.name for column in DRUGS)
-    assert found["bounds:visits_home"].columns == ("visits_home", "visits_clinic")
+    assert found["bounds"].columns == (
+        "bedrooms", "visits_home", "visits_clinic", "admitted", "price"
+    )  # fmt: skip
     assert found["identifiers"].columns == ("patient", "notes")
-    assert found["values:changed"].columns == ("changed", "treated")
+    assert found["values:pairs"].columns == ("changed", "treated")
     assert "alive" in found["types"].columns
 
 
 def test_each_says_what_it_would_publish():
     found = {decision.key: decision for decision in decisions(HOSPITAL)}
     told = "that nearly all rows of bedrooms lie between about 0 and 13"
-    assert told in found["bounds:bedrooms"].reveals
+    assert told in found["bounds"].reveals
     assert "73 values seen in job" in found["values:job"].reveals
     assert "nobody has Down, Steady, Up in drug j" in found["values:drug a"].reveals
-    assert "2020-01-01 and 2020-12-31" in found["bounds:admitted"].reveals
-    assert "where the rows of price lie" in found["bounds:price"].reveals
+    *_, admitted, price = opened(HOSPITAL, found["bounds"])
+    assert "2020-01-01 and 2020-12-31" in admitted.reveals
+    assert "where the rows of price lie" in price.reveals
     assert any("written as ?" in line for line in found["types"].holds)
     # A long list is not offered as public knowledge first.
     assert found["values:job"].choices[0] is not Choice.PUBLIC
@@ -97,7 +100,7 @@ def test_codes_among_numbers_are_named():
     marked = ranged("income", 0, 90, special=("N", 999))
     marked = dataclasses.replace(marked, read_from_rows=("lower", "upper", "special"))
     schema = Schema((marked, dataclasses.replace(marked, name="pay", read_from_rows=("special",))))
-    bounds, codes = decisions(schema)
+    codes, bounds = decisions(schema)
     assert "about 0 and 90; that income has the codes N, 999" in bounds.reveals
     assert codes.question == "Are the codes of pay public knowledge?"
     assert Choice.REPLACE not in codes.choices
@@ -156,21 +159,61 @@ RULED = Schema(
 )
 
 
-def test_rules_of_one_form_are_one_decision_and_answered_one_by_one():
-    mapping, order, conditions = decisions(RULED)
-    assert [d.key for d in (mapping, order, conditions)] == [
-        "rules:mappings", "rules:comparisons", "rules:conditions"
-    ]  # fmt: skip
-    assert mapping.holds == ("zip determines city: 1 → Ulm, 2 → Bern",)
-    assert "2 values of one column" in mapping.reveals
-    assert len(conditions.columns) == 2
-    kept = answered(RULED, conditions.of("age < 2 implies years = 0"), Choice.PUBLIC)
+def test_rules_are_one_decision_and_answered_one_by_one():
+    (rules,) = decisions(RULED)
+    assert rules.key == "rules"
+    assert rules.holds[0] == "zip determines city: 1 → Ulm, 2 → Bern"
+    assert "2 values of one column" in rules.reveals
+    assert len(rules.columns) == 4
+    kept = answered(RULED, rules.of("age < 2 implies years = 0"), Choice.PUBLIC)
     assert [rule.read_from_rows for rule in kept.rules] == [True, True, True, False, False]
-    left = answered(kept, decision_named(kept, "rules:conditions"), Choice.DROP)
+    left = answered(kept, decision_named(kept, "age < 3 implies city = 'Ulm'"), Choice.DROP)
     assert "age < 3 implies city = 'Ulm'" not in [rule.says for rule in left.rules]
-    done = answered(answered(left, mapping, Choice.PUBLIC), order, Choice.PUBLIC)
+    done = answered(left, decision_named(left, "rules"), Choice.PUBLIC)
     assert (decisions(done), len(done.rules)) == ((), 4)
     assert decision_named(RULED, "years <= age").columns == ("years <= age",)
+
+
+def test_a_shared_question_opens_into_one_for_each_line():
+    for decision in decisions(HOSPITAL):
+        parts = opened(HOSPITAL, decision)
+        if decision.topic not in ("values", "bounds") or len(decision.columns) == 1:
+            assert parts == ()
+            continue
+        assert [part.columns for part in parts] == [*decision.parts]
+        assert [part.holds for part in parts] == [(line,) for line in decision.holds]
+        schema = HOSPITAL
+        for part in parts:
+            schema = answered(schema, part, Choice.PUBLIC)
+        assert decision.key not in [each.key for each in decisions(schema)]
+    (rules,) = decisions(RULED)
+    assert [part.columns for part in opened(RULED, rules)] == [*rules.parts]
+
+
+def test_columns_with_the_same_facts_share_a_line_and_an_answer():
+    same = Schema(tuple(ranged(f"q{at}", 0, 1 + at % 2) for at in range(6)), unit_word="row")
+    bounds, _ = decisions(same)
+    assert bounds.parts == (("q0", "q2", "q4"), ("q1", "q3", "q5"))
+    changed = answered(same, opened(same, bounds)[1], Choice.REPLACE, "0 to 9")
+    assert [column.upper for column in changed.columns] == [1, 9, 1, 9, 1, 9]
+
+
+def test_only_answers_that_publish_no_value_are_taken_where_nobody_says():
+    found = {decision.key: decision.default for decision in decisions(HOSPITAL)}
+    assert {key for key, default in found.items() if default} == {"identifiers", "values:job"}
+    assert found["values:job"] is Choice.PRIVATE
+    equal = answered(HOSPITAL, decision_named(HOSPITAL, "unit"), Choice.REPLACE, "patient 5 equal")
+    job = decision_named(equal, "job")
+    assert (job.default, Choice.PRIVATE in job.choices) == (None, False)
+
+
+def test_one_list_for_all_does_not_say_which_column_has_fewer_values():
+    drugs = decision_named(HOSPITAL, "values:drug a")
+    (option,) = drugs.options
+    after = answered(HOSPITAL, drugs, Choice.REPLACE, option.text)
+    lists = [column.values for column in after.columns if column.name in drugs.columns]
+    assert lists == [("Down", "No", "Steady", "Up")] * len(DRUGS)
+    assert decision_named(HOSPITAL, "values:job").options == ()
 
 
 def test_values_that_are_not_listed_may_still_be_there():
@@ -195,7 +238,16 @@ def test_a_unit_that_a_draft_chose_waits_for_somebody():
 def test_a_custodian_sees_how_many_rows_people_have():
     seen = RowsPerUnit("patient", 70, 100, 0, 3, ((1, 30), (2, 4), (3, 0)))
     (unit, *_) = decisions(HOSPITAL, [seen])
-    assert any("2 drops 4" in line for line in unit.holds)
+    assert "at most 3 rows each" in unit.holds[1]
+    assert [option.text for option in unit.options] == [
+        "patient 1",
+        "patient 2",
+        "patient 3",
+        "row",
+    ]
+    assert "leaves out 4 % of the rows, needs the noise of 2 rows" in unit.options[1].words
+    for option in unit.options:
+        assert "unit" not in topics(answered(HOSPITAL, unit, Choice.REPLACE, option.text))
 
 
 def test_short_lists_are_one_question_and_each_can_be_answered_alone():
@@ -206,8 +258,8 @@ def test_short_lists_are_one_question_and_each_can_be_answered_alone():
     )
     schema = Schema(columns, unit_word="row")
     found = {decision.key: decision for decision in decisions(schema)}
-    assert set(found) == {"values:long", "values:ward"}
-    short = found["values:ward"]
+    assert set(found) == {"values:long", "values:short"}
+    short = found["values:short"]
     assert short.columns == ("ward", "race")
     assert any("1, 2, 3, 4" in line for line in short.holds)
     private = answered(schema, short.of("race"), Choice.PRIVATE)

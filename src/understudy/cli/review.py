@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace as having
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,10 +13,11 @@ from understudy.cli import options, shell, words
 from understudy.cli.commands import command, quoted
 from understudy.cli.options import argument, flag, option
 from understudy.errors import InputError, SchemaError, UnderstudyError
+from understudy.units import ROW
 
 if TYPE_CHECKING:
     from understudy.draft import RowsPerUnit
-    from understudy.draft.review import Choice, Decision
+    from understudy.draft.answers import Choice, Decision, Option
     from understudy.schema import Schema
 
 _LETTERS = {"public": "a", "replace": "c", "private": "p", "drop": "d"}
@@ -25,8 +27,10 @@ _WORDS = {
     "drop": "Drop the column",
 }
 _UNDO: Literal["u"] = "u"
-_FEW = 4
-"""Columns that a question names; of more it says how many there are."""
+_OPEN: Literal["o"] = "o"
+_READY = "w"
+_SHOWN = 4
+"""Columns that a line names; of more it says how many there are."""
 _Answers = list[str] | None
 _Keep = Callable[["Schema", str], None]
 """Writes a schema, and says what was answered."""
@@ -64,7 +68,8 @@ def review(
     """Walk through what a draft took from private rows, the riskiest first.
 
     Who is protected, columns that name people, lists and bounds, then types and empty cells: each
-    question says what a release would publish. Every answer is written to the file at once, so Ctrl-C
+    question says what a release would publish. Columns of one kind and risk share a question, whose
+    lines can be answered one by one as well. Every answer is written to the file at once, so Ctrl-C
     loses none. KEY is the name of a decision, as --list prints it, of a column, or what a rule says.
 
     \b
@@ -74,7 +79,8 @@ def review(
       understudy schema review patients.schema.toml --private job --set "age=0 to 120"
     """
     from understudy.draft import children_per_parent, rows_per_unit
-    from understudy.draft.review import Choice, decisions
+    from understudy.draft.answers import Choice
+    from understudy.draft.review import decisions
     from understudy.schema import Schema
     from understudy.schema.family import FamilySchema
     from understudy.source import read
@@ -142,26 +148,30 @@ def count(found: Sequence[Decision]) -> str:
 
 
 def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
-    """All answers of a command, or none."""
+    """All answers of a command, or none; those about one column or rule before those about groups."""
     from understudy.columns.base import some
     from understudy.draft.answers import Choice, answered
     from understudy.draft.review import consequences, decision_named, decisions
     from understudy.schema import Schema
 
     schema = Schema.load(path)
+    keys = {decision.key for decision in decisions(schema)}
+    columns = [column.name for column in schema.columns]
+    asked: list[tuple[str, Choice, str]] = []
     for choice, answers in given.items():
         for answer in answers or ():
             key, text = answer, ""
             if choice is Choice.REPLACE:
-                known = [d.key for d in decisions(schema)] + [c.name for c in schema.columns]
-                fitting = [name for name in known if answer.startswith(f"{name}=")]
+                fitting = [name for name in [*keys, *columns] if answer.startswith(f"{name}=")]
                 key = max(fitting, key=len, default=answer.partition("=")[0])
                 text = answer[len(key) + 1 :]
-            decision = decision_named(schema, key)
-            before, schema = schema, answered(schema, decision, choice, text)
-            shell.say((f"{choice}: ", "bold"), some(decision.columns, 4))
-            for line in consequences(before, schema, decision.key):
-                shell.paragraph(line, indent=2)
+            asked.append((key, choice, text))
+    for key, choice, text in sorted(asked, key=lambda each: each[0] in keys):
+        decision = decision_named(schema, key)
+        before, schema = schema, answered(schema, decision, choice, text)
+        shell.say((f"{choice}: ", "bold"), some(decision.columns, 4))
+        for line in consequences(before, schema, decision.key):
+            shell.paragraph(line, indent=2)
     schema.save(path)
 
 
@@ -172,12 +182,16 @@ def _list(path: Path, found: Sequence[Decision]) -> None:
     for at, decision in enumerate(found, 1):
         _ask(decision, f"{at} of {len(found)}", advise=decision.advice not in said)
         said.add(decision.advice)
+        for ready in decision.options:
+            shell.paragraph(ready.words, indent=2)
         for line in _commands(path, decision):
             shell.say(f"    {line}")
-        for rule in decision.columns[1:2] if decision.topic == "rules" else ():
-            shell.say(f"    or for one of them: --drop {quoted(rule)}")
+        one = decision.columns[-1]
+        if len(decision.parts) > 1:
+            how = "--drop" if decision.topic == "rules" else "--public"
+            shell.say(f"    or for one of them: {how} {quoted(one)}")
         if "replace" in decision.choices and decision.topic != "unit":
-            name = decision.key if decision.shared else decision.columns[0]
+            name = decision.key if decision.shared else one
             shell.say(f"    or by your own facts: --set '{name}=…'")
 
 
@@ -188,9 +202,19 @@ def _commands(path: Path, decision: Decision) -> list[str]:
         if choice != "replace":
             made.append(command("schema", "review", path, f"--{choice}", decision.key))
         elif decision.topic == "unit":
-            units = [[name, "--max-rows", 5] for name in decision.columns[:1]]
-            made += [command("schema", "confirm", path, "--unit", *u) for u in [*units, ["row"]]]
+            texts = [option.text for option in decision.options]
+            texts = texts or [f"{name} 5" for name in decision.columns[:1]] + [ROW]
+            made += [command("schema", "confirm", path, *_unit_options(text)) for text in texts]
+        else:
+            facts = [f"{decision.key}={option.text}" for option in decision.options]
+            made += [command("schema", "review", path, "--set", fact) for fact in facts]
     return made
+
+
+def _unit_options(text: str) -> list[str]:
+    """The options of `schema confirm` for an answer to who is protected."""
+    name, _, most = text.rpartition(" ")
+    return ["--unit", name, "--max-rows", most] if name else ["--unit", text]
 
 
 # At a terminal
@@ -201,21 +225,30 @@ def _ask(decision: Decision, where: str, *, advise: bool = True) -> None:
     shell.paragraph(
         (f"{where}  ", "dim"), (decision.question, "bold"), (f"  {decision.key}", "dim")
     )
-    for line in decision.holds:
-        shell.paragraph(line, indent=2)
+    for at, line in enumerate(decision.holds, 1):
+        shell.paragraph(f"{at}  {line}" if len(decision.parts) > 1 else line, indent=2)
     if "public" in decision.choices:
         shell.paragraph(("This would publish ", "yellow"), decision.reveals, indent=2)
     if advise:
         shell.paragraph((decision.advice, "dim"), indent=2)
 
 
+_INTRODUCTION = (
+    "Ask of each: would I know this without the table? Only a letter that you type makes something "
+    "public. Enter takes the answer that is marked, where there is one, and skips the question else."
+)
+
+
 def _walk(path: Path, seen: Sequence[RowsPerUnit], again: str) -> None:
-    from understudy.draft.review import consequences, decisions
+    from understudy.draft.review import consequences, decisions, opened
     from understudy.schema import Schema
 
     shell.say(("NOT PRIVATE. ", "bold red"), "What follows was read from private rows.")
-    done, skipped = 0, set[str]()
+    shell.paragraph(_INTRODUCTION)
+    done, skipped, opened_as, said = 0, set[str](), "", ""
     answers: list[tuple[str, str]] = []  # the file before each answer, and after it
+    parts: list[Decision] = []  # of the question that is open, the next at the end
+    decision: Decision
 
     def keep(changed: Schema, said: str) -> None:
         before, text = Schema.load(path), path.read_text(encoding="utf-8")
@@ -229,19 +262,28 @@ def _walk(path: Path, seen: Sequence[RowsPerUnit], again: str) -> None:
         while True:
             schema = Schema.load(path)  # as it is now: somebody may be editing it as well
             found = [d for d in decisions(schema, seen) if d.key not in skipped]
-            if not found:
+            if parts:
+                decision, where = parts.pop(), f"one by one, and {len(parts)} more"
+            elif found:
+                decision, where = found[0], f"{max(done, 0) + 1}, and {len(found) - 1} more"
+            else:
                 return
-            decision = found[0]
-            _ask(decision, f"{max(done, 0) + 1}, and {len(found) - 1} more")
+            _ask(decision, where, advise=decision.advice != said)
+            said = decision.advice
             answer = _asked(schema, decision, keep, undo=bool(answers))
             if answer is None:
                 return
             if answer == _UNDO:
+                parts.clear()
+                skipped.discard(opened_as)
                 done -= _take_back(path, answers)
-                continue
-            if not answer:
-                skipped.add(decision.key)
-            done += 1
+            elif answer == _OPEN:
+                parts = [*reversed(opened(schema, decision))]
+                skipped.add(opened_as := decision.key)
+            else:
+                if not answer:
+                    skipped.add(decision.key)
+                done += 1
     except KeyboardInterrupt as error:
         error.add_note(f"Every answer that was kept is in {path}. To go on: {again}")
         raise
@@ -261,117 +303,174 @@ def _take_back(path: Path, answers: list[tuple[str, str]]) -> bool:
 
 def _asked(
     schema: Schema, decision: Decision, keep: _Keep, *, undo: bool
-) -> bool | Literal["u"] | None:
-    """Whether something was answered, and kept; `_UNDO` takes back the last one, None ends."""
-    letters = {_LETTERS[choice]: choice for choice in decision.choices}
-    said = {**_WORDS, "public": decision.yes}
-    several = len(decision.columns) > 1
-    if decision.topic == "rules":
-        said["drop"] = "Drop all of them" if several else "Drop the rule"
-        if several:
-            said["public"] = "Say which are public knowledge; the others are dropped"
-    elif decision.topic == "unit":
-        said["replace"] = "Say who is protected"
-    elif several:
-        said["drop"] = "Say which columns to drop"
-    menu = [f"{letter}  {said[choice]}" for letter, choice in letters.items()]
-    full = decision.full
-    if not full and len(decision.columns) > _FEW and _counted(decision):
-        full = (", ".join(decision.columns),)
-    menu += ["v  View all values" if decision.full else "v  View all names"] if full else []
-    menu += ["u  Undo the last answer"] if undo else []
+) -> bool | Literal["u", "o"] | None:
+    """Whether something was answered, and kept; `_UNDO` takes back the last one, `_OPEN` asks about
+    each line, None ends."""
+    menu = _menu(decision) | ({_UNDO: "Undo the last answer"} if undo else {})
+    menu |= {"s": "Skip", "q": "Quit"}
+    preset = "s" if decision.default is None else _LETTERS[decision.default]
     while True:
-        for line in [*menu, "s  Skip", "q  Quit"]:
-            shell.say(f"    {line}")
+        for letter, meaning in menu.items():
+            enter = (("  (Enter)", "green"),) if letter == preset else ()
+            shell.say(f"    {letter}  {meaning}", *enter)
+        if len(decision.parts) > 1 and decision.topic != "rules":
+            such = _LETTERS[decision.choices[-1]]
+            told = (
+                f"For some lines only, write their numbers or names behind the letter: {such} 2 3"
+            )
+            shell.paragraph((told, "dim"), indent=4)
         answer = _typed("> ")
         if answer is None or answer.lower() == "q":
             return None
-        if answer.lower() == _UNDO and undo:
-            return _UNDO
-        if answer.lower() in ("", "s"):
+        answer = answer or preset
+        if answer.lower() == "s":
             return False
-        if answer.lower() == "v" and full:
-            for line in full:
+        if answer == _UNDO and undo:
+            return _UNDO
+        if answer == _OPEN and _OPEN in menu:
+            return _OPEN
+        if answer.lower() == "v" and "v" in menu:
+            for line in decision.full or [", ".join(names) for names in decision.parts]:
                 shell.paragraph(line, indent=2)
-        elif answer.lower() in letters:
-            choice = letters[answer.lower()]
-            try:
-                return _settled(schema, decision, choice, keep)
-            except UnderstudyError as error:
-                shell.complain(str(error))
-        else:
-            more = [*(["v"] if full else []), *([_UNDO] if undo else []), "s"]
-            shell.say(f"  answer with {', '.join([*letters, *more])} or q")
+            continue
+        try:
+            settled = _understood(schema, decision, answer, keep)
+        except UnderstudyError as error:
+            shell.complain(str(error))
+            continue
+        if settled is not None:
+            return settled
+        shell.say(f"  answer with {', '.join([*menu][:-1])} or q")
 
 
-def _some_of(decision: Decision, choice: Choice) -> Decision:
-    """The columns or rules of a group that are meant, by their numbers or names."""
-    whole = {"drop"} if decision.topic == "rules" else {"public"}
+def _menu(decision: Decision) -> dict[str, str]:
+    """What can be typed, and what it means."""
+    said = {**_WORDS, "public": decision.yes}
+    several = len(decision.columns) > 1
+    if decision.topic == "rules":
+        said["drop"] = (
+            "Drop all of them; or, with numbers, only those: d 2" if several else "Drop it"
+        )
+        if several:
+            said["public"] = "Public are those with these numbers, drop the others: a 1 3; or a all"
+    elif several:
+        said["drop"] = "Drop columns"
+    menu = {_LETTERS[choice]: said[choice] for choice in decision.choices}
+    if decision.topic == "unit":
+        del menu["c"]
+        menu |= {key: option.words for key, option in _ready(decision).items()}
+        such = next(iter(decision.columns), "patient_id")
+        menu[f"{such} 5"] = "Or a column, and how many of its rows count; then equal, if as one"
+        return menu
+    menu |= {key: option.words for key, option in _ready(decision).items()}
+    if decision.full or any(len(names) > _SHOWN for names in decision.parts):
+        menu["v"] = "View all values" if decision.full else "View all names"
+    if len(decision.parts) > 1:
+        menu[_OPEN] = "Open: one line after the other"
+    return menu
+
+
+def _ready(decision: Decision) -> dict[str, Option]:
+    """What is typed for each of the answers that need no typing."""
+    if decision.topic == "unit":
+        return {str(at): option for at, option in enumerate(decision.options, 1)}
+    return dict(zip(_READY, decision.options, strict=False))
+
+
+def _understood(schema: Schema, decision: Decision, answer: str, keep: _Keep) -> bool | None:
+    """Whether there was an answer, which is kept at once; None where it means nothing."""
+    from understudy.draft.answers import Choice, answered
+
+    letters = {_LETTERS[choice]: choice for choice in decision.choices}
+    ready = {key: option.text for key, option in _ready(decision).items()}
+    if decision.topic == "unit":
+        del letters["c"]
+        if answer == ROW or (" " in answer and answer not in letters):
+            ready[answer] = answer
+    if answer in ready:
+        keep(answered(schema, decision, Choice.REPLACE, ready[answer]), f"Kept: {ready[answer]}.")
+        return True
+    letter, _, which = answer.partition(" ")
+    if letter.lower() not in letters:
+        return None
+    choice = letters[letter.lower()]
+    return _settled(schema, decision, _some_of(decision, choice, which), choice, keep)
+
+
+def _some_of(decision: Decision, choice: Choice, which: str) -> Decision:
+    """The columns or rules of a group that are meant, by the numbers of their lines or their names."""
+    topic = decision.topic
+    lines = decision.parts if len(decision.parts) > 1 else [(each,) for each in decision.columns]
+    whole = {"drop"} if topic == "rules" else {"public"}
     whole |= {"replace"} if decision.shared else set()
-    if choice in whole or len(decision.columns) == 1:
+    if len(lines) < 2 or topic not in ("values", "bounds", "rules"):
         return decision
-    for at, name in enumerate(decision.columns, 1):
-        shell.paragraph(f"{at}  {name}", indent=4)
-    what = "numbers" if decision.topic == "rules" else "numbers or names"
-    text = _typed(f"  which: {what}, or all: ") or ""
+    if not which and choice in whole:
+        return decision
+    if not which and lines is not decision.parts:
+        for at, (name,) in enumerate(lines, 1):
+            shell.paragraph(f"{at}  {name}", indent=4)
+    text = which or _typed("  which: numbers or names, or all: ") or ""
     if text.lower() in ("a", "all"):
         return decision
-    return decision.of(*_picked(text, decision.columns))
+    return decision.of(*_picked(text, lines))
 
 
-def _picked(text: str, columns: Sequence[str]) -> list[str]:
-    """What was typed, by number or name, between commas or blanks."""
-    known = {name: name for name in columns} | {str(at): n for at, n in enumerate(columns, 1)}
+def _picked(text: str, lines: Sequence[tuple[str, ...]]) -> list[str]:
+    """The names in the lines that were typed, by number or name, between commas or blanks."""
+    known = {name: (name,) for names in lines for name in names}
+    known |= {str(at): names for at, names in enumerate(lines, 1)}
     between_commas = [part.strip() for part in text.split(",") if part.strip()]
-    words = (
+    typed = (
         between_commas if known.keys() >= set(between_commas) else text.replace(",", " ").split()
     )
-    for word in words:
+    for word in typed:
         if word not in known:
             from understudy.columns.base import near
 
             raise SchemaError(
-                f"{word!r} is none of 1 to {len(columns)}, nor one of these names"
-                f"{near(word, list(columns))}; write all, or numbers or names between commas"
+                f"{word!r} is none of 1 to {len(lines)}, nor one of these names"
+                f"{near(word, list(known))}; write all, or numbers or names between commas"
             )
-    return list(dict.fromkeys(known[word] for word in words))
-
-
-def _counted(decision: Decision) -> bool:
-    """Whether an answer covers its columns or rules, rather than choosing among them."""
-    return decision.topic not in ("unit", "family")
+    return list(dict.fromkeys(name for word in typed for name in known[word]))
 
 
 def _said(decision: Decision, choice: Choice) -> str:
     """That an answer was kept, and how many columns or rules it covers."""
     done, many = "Dropped" if choice == "drop" else "Kept", len(decision.columns)
     what = "rules" if decision.topic == "rules" else "columns"
-    return f"{done}: {many} {what}." if many > 1 and _counted(decision) else f"{done}."
+    counted = decision.topic not in ("unit", "family")  # there, one is chosen among them
+    return f"{done}: {many} {what}." if many > 1 and counted else f"{done}."
 
 
-def _settled(schema: Schema, decision: Decision, choice: Choice, keep: _Keep) -> bool:
-    """Whether there was an answer; each is kept at once."""
+def _settled(
+    schema: Schema, whole: Decision, decision: Decision, choice: Choice, keep: _Keep
+) -> bool:
+    """Whether there was an answer about a part of the whole; each is kept at once."""
+    from understudy.columns.base import some
     from understudy.draft.answers import Choice, answered
 
-    whole, decision = decision, _some_of(decision, choice)
     if choice is not Choice.REPLACE:
         meant = decision is whole or bool(decision.columns)  # nobody may hold several rows
         if meant:
             changed = answered(schema, decision, choice)
             said = _said(decision, choice)
             others = [each for each in whole.columns if each not in decision.columns]
-            if whole.topic == "rules" and others:
+            if whole.topic == "rules" and others and choice is Choice.PUBLIC:
                 changed = answered(changed, whole.of(*others), Choice.DROP)
                 said += f" Dropped: {len(others)} others."
             keep(changed, said)
         return meant
-    wanted = _WANTED[decision.topic].format(decision.columns[0])
-    if decision.topic == "values" and decision.shared and len(decision.columns) > 1:
-        wanted += f", the same for all {len(decision.columns)} columns"
-    shell.paragraph((f"Give {wanted}. Enter leaves it as it is.", "dim"), indent=2)
     asked = False
-    for one in [decision] if decision.shared else map(decision.of, decision.columns):
-        while text := _typed("  : " if decision.shared else f"  {one.columns[0]}: "):
+    for one in _with_one_answer(decision):
+        what = some(one.columns, 4)
+        wanted = _WANTED[one.topic].format(one.columns[0])
+        also = f", the same for all {len(one.columns)}" if one.topic in ("values", "bounds") else ""
+        also = also if len(one.columns) > 1 else ""
+        shell.paragraph(
+            (f"{what}: give {wanted}{also}. Enter leaves it as it is.", "dim"), indent=2
+        )
+        while text := _typed("  : "):
             try:
                 schema = answered(schema, one, choice, text)
             except UnderstudyError as error:
@@ -381,6 +480,14 @@ def _settled(schema: Schema, decision: Decision, choice: Choice, keep: _Keep) ->
             asked = True
             break
     return asked
+
+
+def _with_one_answer(decision: Decision) -> list[Decision]:
+    """The decision in pieces for which the same facts do: the lines of those that differ."""
+    if decision.shared:
+        return [decision]
+    pieces = [[n for n in names if n in decision.columns] for names in decision.parts]
+    return [having(decision, columns=tuple(names), shared=True) for names in pieces if names]
 
 
 _WANTED = {

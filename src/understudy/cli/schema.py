@@ -155,7 +155,8 @@ def confirm(
     """
     from understudy.columns.base import some
     from understudy.draft import confirm as clear
-    from understudy.draft.review import Choice, decisions
+    from understudy.draft.answers import Choice
+    from understudy.draft.review import decisions
     from understudy.schema import Schema
 
     loaded = Schema.load(schema)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from understudy.schema import Column
@@ -50,43 +49,9 @@ def _near(longer: frozenset[Any], values: frozenset[Any]) -> bool:
     return nested or 2 * len(longer & values) >= len(longer | values)
 
 
-def similar_ranges(columns: Sequence[Column]) -> list[list[Column]]:
-    """Columns of one sort whose names begin or end alike, or else whose bounds agree."""
-    marks = {column.name: _marks(column) for column in columns}
-    left, groups = list(columns), list[list[Column]]()
-    for by_name in (True, False):
-        while True:
-            found: dict[Any, list[Column]] = {}
-            for column in left:
-                for mark in marks[column.name]:
-                    if (mark[1] != "bounds") is by_name:
-                        found.setdefault(mark, []).append(column)
-            group = max(found.values(), key=len, default=[])
-            if len(group) < 2:
-                break
-            groups.append(group)
-            taken = {column.name for column in group}
-            left = [column for column in left if column.name not in taken]
-    groups += [[column] for column in left]
-    order = {column.name: at for at, column in enumerate(columns)}
-    return sorted(groups, key=lambda group: order[group[0].name])
-
-
-def _marks(column: Column) -> list[tuple[str, str, Any]]:
-    sort = "day" if kind_of(column).startswith("date") else "number"
-    sort = sort if bounded(column) else "codes"
-    words = _words(column.name)
-    ends = [(sort, "first", words[0]), (sort, "last", words[-1])] if words else []
-    return [*ends, (sort, "bounds", tuple(map(repr, limits_of(column))))]
-
-
 def bounded(column: Column) -> bool:
     """Whether its bounds wait for an answer, not only codes beside them."""
     return not {"lower", "upper", "edges"}.isdisjoint(column.read_from_rows)
-
-
-def _words(name: str) -> list[str]:
-    return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)]
 
 
 def limits_of(column: Column) -> tuple[Any, Any]:

@@ -61,6 +61,14 @@ class Choice(StrEnum):
 
 
 @dataclass(frozen=True)
+class Option:
+    """A ready answer of `Choice.REPLACE`: its `text`, and what it means, in `words`."""
+
+    text: str
+    words: str
+
+
+@dataclass(frozen=True)
 class Decision:
     """One question about a draft: about `columns`, or about rules, by what they say.
 
@@ -80,17 +88,22 @@ class Decision:
     yes: str = "It is public knowledge"
     shared: bool = True
     """Whether the same facts would do for all of its columns."""
-    form: str = ""
-    """Of rules, which are told apart by what they say: their common form."""
+    group: str = ""
+    """The name of a question about columns that have little in common; part of its key."""
     table: str = ""
     """Of a schema of two tables: which of them it is about."""
+    parts: tuple[tuple[str, ...], ...] = ()
+    """Of a question that can be opened: the columns, or the rule, of each line of `holds`."""
+    options: tuple[Option, ...] = ()
+    """Answers that need no typing."""
+    default: Choice | None = None
+    """The answer to take where somebody does not say: only one that publishes no value of the rows."""
 
     @property
     def key(self) -> str:
         """Its name in a command; the same until it is answered."""
-        one = self.topic in (Topic.UNIT, Topic.FAMILY, Topic.IDENTIFIERS, Topic.TYPES)
-        own = [self.table] if one else [self.form] if self.form else [self.table, self.columns[0]]
-        name = ".".join(part for part in own if part)
+        first = self.columns[0] if self.topic in (Topic.VALUES, Topic.MISSING) else ""
+        name = ".".join(part for part in (self.table, self.group or first) if part)
         return f"{self.topic}:{name}" if name else str(self.topic)
 
     def of(self, *columns: str) -> Decision:

@@ -19,6 +19,7 @@ from understudy.units import Unit
 from understudy.wording import percent
 
 _CHOICES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
+_HARDLY = 0.005
 _USUAL = 1000
 """Rows of a value, on average, beyond which a column that was left out tells nobody apart."""
 
@@ -44,12 +45,23 @@ class RowsPerUnit:
         """Whether somebody has more than one row."""
         return self.most > 1
 
+    @property
+    def several(self) -> str:
+        """How many values, and rows of one, in words."""
+        many = f"{self.units:,} values in {self.rows:,} rows, at most {self.most:,} rows each"
+        nameless = f"; {self.nameless:,} rows without a value are left out" if self.nameless else ""
+        return f"{self.column}: {many}{nameless}"
+
+    @property
+    def sensible(self) -> tuple[tuple[int, int], ...]:
+        """Those of `choices` up to the first that leaves out hardly any row."""
+        enough = next((k for k, n in self.choices if n <= _HARDLY * self.rows), self.most)
+        return tuple((k, n) for k, n in self.choices if k <= enough)
+
     def __str__(self) -> str:
-        several = f"{self.units:,} values in {self.rows:,} rows, at most {self.most:,} rows each"
         shares = [(k, n, f" ({percent(n / self.rows)})" if n else "") for k, n in self.choices]
         dropped = ", ".join(f"{k} drops {n:,}{share}" for k, n, share in shares) + " rows"
-        nameless = f"; {self.nameless:,} rows without a value are left out" if self.nameless else ""
-        return f"{self.column}: {several}; {self.limit} = {dropped}{nameless}"
+        return f"{self.several}; {self.limit} = {dropped}"
 
 
 def rows_per_unit(schema: Schema, data: Any) -> tuple[RowsPerUnit, ...]:

@@ -2,15 +2,18 @@
 
 A draft marks every fact that it read from private rows (`read_from_rows`). `decisions` makes questions
 of the marks: who is protected; columns that name people; lists and bounds that the rows showed; rules;
-and, in one question for all columns, types and empty cells. Columns that are alike share a question.
-Each says what confirming it would publish. `answered` is the schema after one answer.
+and, in one question for all columns, types and empty cells. Each says what confirming it would publish.
+Columns of the same kind and risk share a question: lists that are alike, other short lists, lists of
+two values, codes among numbers, bounds; and so do all rules. A long list, whose rare values may point
+to somebody, has a question of its own. `opened` asks about every line of a shared question by itself.
+`answered` is the schema after one answer.
 
-Both are pure: they see the schema, never a row. What they say quotes the draft, and is as private.
+All are pure: they see the schema, never a row. What they say quotes the draft, and is as private.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,19 +25,18 @@ from understudy.draft.alike import (
     kind_of,
     limits_of,
     similar_lists,
-    similar_ranges,
     values_of,
 )
 from understudy.draft.answers import (
     FORM,
     Choice,
     Decision,
+    Option,
     Topic,
     counts_as,
     possible,
     unlisted,
 )
-from understudy.draft.answers import answered as answered  # for docs/review.md and its readers
 from understudy.draft.names import Name
 from understudy.draft.people import RowsPerUnit
 from understudy.draft.typed import shown
@@ -42,8 +44,8 @@ from understudy.errors import SchemaError
 from understudy.schema import Category, Column, Identifier, Incomplete, Schema, Text
 from understudy.schema.family import FamilySchema
 from understudy.schema.toml import column_facts
-from understudy.units import OPEN
-from understudy.wording import domain
+from understudy.units import OPEN, ROW
+from understudy.wording import domain, percent
 
 _LISTS = "Confirm what a form, a code book or a law lists; say which are not, and answer for those."
 _UNLISTED = (
@@ -53,7 +55,8 @@ _UNLISTED = (
 _CODES = " Releases find texts privately, not codes that are numbers: list these."
 _PAIR = 2
 _NAMED = 3
-_LISTED = 12
+_LONG = 20
+"""Lists up to this length are shown whole, so that one question is enough for several of them."""
 
 
 def decisions(schema: Schema, seen: Sequence[RowsPerUnit] = ()) -> tuple[Decision, ...]:
@@ -70,21 +73,42 @@ def decisions(schema: Schema, seen: Sequence[RowsPerUnit] = ()) -> tuple[Decisio
     alike = similar_lists(lists)
     pairs = [c for group in alike for c in group if len(values_of(group[0])) <= _PAIR]
     longer = [group for group in alike if len(values_of(group[0])) > _PAIR]
-    short = [g[0] for g in longer if len(g) == 1 and len(values_of(g[0])) <= _LISTED]
-    if len(short) > 1:  # each is shown whole, so that one question is enough for all of them
-        longer = [group for group in longer if group[0] not in short]
+    short = [g[0] for g in longer if len(g) == 1 and len(values_of(g[0])) <= _LONG]
+    marked = [c for c in schema.columns if isinstance(c, Identifier | Text) and c.read_from_rows]
+    coded = [c for c in ordered if not bounded(c)]
+    ranged = [c for c in ordered if bounded(c)]
     found = [
         *_unit(schema, seen),
-        *_left_out([c for c in schema.columns if isinstance(c, Identifier | Text)]),
-        *(_list(group) for group in longer),
-        *([_short(short)] if len(short) > 1 else []),
-        *(_range(group) for group in similar_ranges(ordered)),
+        *([_left_out(marked)] if marked else []),
+        *(_list(group) for group in longer if group[0] not in short),
+        *([_short(short)] if short else []),
+        *([_codes(coded)] if coded else []),
+        *([_bounds(ranged)] if ranged else []),
         *([_pairs(pairs)] if pairs else []),
         *(_missing(c) for c in schema.columns if isinstance(c, Incomplete)),
         *_rules(schema),
         *_types([c for c in schema.columns if not isinstance(c, Identifier | Text)]),
     ]
-    return tuple(found)
+    equal = schema.unit is not None and schema.unit.equal
+    return tuple(map(_declared, found) if equal else found)
+
+
+def opened(schema: Schema, decision: Decision) -> tuple[Decision, ...]:
+    """A question for each line of a shared one; () where there is nothing to open."""
+    if isinstance(schema, FamilySchema) and decision.table:
+        own = schema.named[decision.table]
+        parts = opened(own, replace(decision, table=""))
+        return tuple(_of_table(decision.table, part) for part in parts)
+    if len(decision.parts) < _PAIR:
+        return ()
+    if decision.topic is Topic.RULES:
+        rules = {rule.says: rule for rule in schema.rules}
+        return tuple(_ruled([rules[says]]) for (says,) in decision.parts)
+    columns = {column.name: column for column in schema.columns}
+    bounds = _codes if decision.group else _bounds
+    make = bounds if decision.topic is Topic.BOUNDS else _list
+    made = [make([columns[name] for name in names]) for names in decision.parts]
+    return tuple(replace(part, shared=True) for part in made)
 
 
 def decision_named(schema: Schema, key: str) -> Decision:
@@ -96,7 +120,8 @@ def decision_named(schema: Schema, key: str) -> Decision:
     if key in found:
         return found[key]
     for decision in found.values():
-        own = key.removeprefix(f"{decision.table}.") if decision.table else key
+        own = key.removeprefix(f"{decision.topic}:")
+        own = own.removeprefix(f"{decision.table}.") if decision.table else own
         if own in decision.columns and decision.topic not in (Topic.UNIT, Topic.TYPES):
             return decision.of(own)
     waiting = ", ".join(found) or "none"
@@ -136,6 +161,7 @@ def left_out(before: Schema, after: Schema) -> list[str]:
         pairs = zip(before.tables[:2], after.tables[:2], strict=True)
         return [line for old, new in pairs for line in left_out(old, new)]
     now, told = {column.name: column for column in after.columns}, list[str]()
+    others: dict[str, list[str]] = {}
     for old in before.columns:
         new = now.get(old.name)
         if not isinstance(new, Category):
@@ -145,11 +171,11 @@ def left_out(before: Schema, after: Schema) -> list[str]:
                 f"The table holds {some(missing)}, not in the list of {old.name}: rows with it count "
                 f"as {counts_as(new)}."
             )
-        opened = isinstance(old, Category) and old.other is not None and new.other is None
-        if opened and old.read_from_rows:
-            told.append(
-                f"Values of {old.name} that the draft did not list count as {counts_as(new)}."
-            )
+        closed = isinstance(old, Category) and old.other is not None and new.other is None
+        if closed and old.read_from_rows:
+            others.setdefault(counts_as(new), []).append(old.name)
+    for counted, names in others.items():
+        told.append(f"Values of {_some(names)} that the draft did not list count as {counted}.")
     return told
 
 
@@ -158,12 +184,21 @@ def _of_family(schema: FamilySchema, seen: Sequence[RowsPerUnit]) -> tuple[Decis
     _, _, family = schema.tables
     found = [_belonging(schema, seen)] if family.read_from_rows else []
     for name, table in schema.named.items():
-        for each in decisions(replace(table, rules=())):
-            choices = tuple(c for c in each.choices if c is not Choice.PRIVATE)
-            question = f"{name}: {each.question}"
-            found.append(replace(each, table=name, choices=choices, question=question))
+        found += [_of_table(name, each) for each in decisions(replace(table, rules=()))]
     found += _rules(schema)
     return tuple(sorted(found, key=lambda each: list(Topic).index(each.topic)))
+
+
+def _of_table(name: str, decision: Decision) -> Decision:
+    decision = _declared(decision)
+    return replace(decision, table=name, question=f"{name}: {decision.question}")
+
+
+def _declared(decision: Decision) -> Decision:
+    """The same where releases find nothing privately."""
+    choices = tuple(c for c in decision.choices if c is not Choice.PRIVATE)
+    default = decision.default if decision.default in choices else None
+    return replace(decision, choices=choices, default=default)
 
 
 def _belonging(schema: FamilySchema, seen: Sequence[RowsPerUnit]) -> Decision:
@@ -223,43 +258,54 @@ def _unit(schema: Schema, seen: Sequence[RowsPerUnit]) -> list[Decision]:
             Topic.UNIT,
             tuple(named),
             "Does one person have several rows?",
-            (held, *map(str, seen)),
+            (held, *(found.several for found in seen)),
             "who is protected"
             + ("" if open_ else ": one row; and that no column names somebody with several"),
             "If one person has several rows and every row is protected by itself, the promise is "
-            "weaker than it sounds: name the column that tells people apart, and how many rows of "
-            "one person may count: choose as many as most people have. 5 rows need 5 times the noise "
-            "of one; further rows are left out of every figure. With 1, one row of each person is "
-            "drawn, so what happens to those with many gets rarer. Or let several rows of a person "
-            'count together as one (weight = "equal"), with the noise of one row; every list and every '
-            "bound must then be declared.",
+            "weaker than it sounds: name the column that tells people apart, and as many rows as most "
+            "people have. Further rows are left out of every figure, and 5 rows need 5 times the noise "
+            "of one. With 1, one row of each person is drawn, so what happens to those with many gets "
+            'rarer. Rows of a person may also count together as one (weight = "equal"), with the noise '
+            "of one row; every list and every bound must then be declared.",
             (Choice.REPLACE,) if open_ else (Choice.PUBLIC, Choice.REPLACE),
             yes="No: every row is another person",
+            options=tuple(_units(schema, seen)),
         )
     ]
 
 
-def _left_out(columns: Sequence[Column]) -> list[Decision]:
-    marked = [column for column in columns if column.read_from_rows]
-    if not marked:
-        return []
-    names = [column.name for column in marked]
-    texts = [column.name for column in marked if isinstance(column, Text)]
+def _units(schema: Schema, seen: Sequence[RowsPerUnit]) -> Iterator[Option]:
+    """Who may be protected, with what each choice costs."""
+    for found in sorted(seen, key=lambda each: not Name(each.column).of_a_person):
+        for most, left_out in found.sensible:
+            rows = "1 row" if most == 1 else f"{most} rows"
+            without = f"leaves out {percent(left_out / found.rows)} of the rows" if left_out else ""
+            words = f"one {found.column}, of whom {rows} {'counts' if most == 1 else 'count'}"
+            yield Option(
+                f"{found.column} {most}",
+                f"{words}: {without or 'leaves out no row'}, needs the noise of {rows}",
+            )
+    if schema.unit_word == OPEN:
+        yield Option(ROW, "one row: every row is another person")
+
+
+def _left_out(columns: Sequence[Column]) -> Decision:
+    names = [column.name for column in columns]
+    texts = [column.name for column in columns if isinstance(column, Text)]
     held = [f"{', '.join(names)}"] + ([f"free text: {', '.join(texts)}"] if texts else [])
-    return [
-        Decision(
-            Topic.IDENTIFIERS,
-            tuple(names),
-            f"Is it right to leave out {_some(names)}?",
-            (*held,),
-            f"that {_some(names)} {'name' if len(names) > 1 else 'names'} people or things"
-            f"{', or hold free text' if texts else ''}; none of the values",
-            "A column whose values belong to one or few rows each cannot be released. Give a column "
-            "that should be modelled another type in the schema.",
-            (Choice.PUBLIC,),
-            yes="Yes: leave them out" if len(names) > 1 else "Yes: leave it out",
-        )
-    ]
+    return Decision(
+        Topic.IDENTIFIERS,
+        tuple(names),
+        f"Is it right to leave out {_some(names)}?",
+        (*held,),
+        f"that {_some(names)} {'name' if len(names) > 1 else 'names'} people or things"
+        f"{', or hold free text' if texts else ''}; none of the values",
+        "A column whose values belong to one or few rows each cannot be released. Give a column "
+        "that should be modelled another type in the schema.",
+        (Choice.PUBLIC,),
+        yes="Yes: leave them out" if len(names) > 1 else "Yes: leave it out",
+        default=Choice.PUBLIC,
+    )
 
 
 def _list(group: Sequence[Column]) -> Decision:
@@ -277,25 +323,42 @@ def _list(group: Sequence[Column]) -> Decision:
             lacking = [v for v in values if v not in values_of(shorter[-1])]
             few = "nobody has" if _other(shorter[-1]) is None else "hardly anybody has"
             reveals += f"; and that {few} {_quoted(lacking)} in {shorter[-1].name}"
-    long = count > 4 * SHORT
+    long = count > _LONG
     rare = "A list of many values holds rare ones, and a rare value can point to one person. "
-    choices = tuple(Choice)
-    why = "" if Choice.PRIVATE in possible(group, *choices) else _CODES
+    choices = possible(group, *Choice)
+    why = "" if Choice.PRIVATE in choices else _CODES
     if long:
-        choices = (Choice.PRIVATE, Choice.REPLACE, Choice.DROP, Choice.PUBLIC)
+        order = (Choice.PRIVATE, Choice.REPLACE, Choice.DROP, Choice.PUBLIC)
+        choices = tuple(choice for choice in order if choice in choices)
+    holds, parts = _lines(group)
     return Decision(
         Topic.VALUES,
         names,
         question,
-        _held(group),
+        holds,
         reveals,
         (rare if long else "")
         + "Confirm what a form, a code book or a law lists; replace it by that list otherwise."
         + (_UNLISTED if any(_other(column) is None for column in group) else "")
         + why,
-        possible(group, *choices),
+        choices,
         _full(group),
+        parts=parts,
+        options=_one_list(group),
+        default=Choice.PRIVATE if long and Choice.PRIVATE in choices else None,
     )
+
+
+def _one_list(group: Sequence[Column]) -> tuple[Option, ...]:
+    """The longest list for all of them, which does not tell them apart."""
+    values = values_of(group[0])
+    if len(values) > SHORT or all(set(values_of(column)) == set(values) for column in group):
+        return ()
+    if any(set(values_of(column)) - set(values) for column in group):
+        return ()
+    listed = ", ".join(shown(value) for value in values)
+    words = f"Any of the {len(group)} columns may hold {listed}: does not say which have fewer"
+    return (Option(listed, words),)
 
 
 def _pairs(columns: Sequence[Column]) -> Decision:
@@ -303,44 +366,71 @@ def _pairs(columns: Sequence[Column]) -> Decision:
     more = [f"and so on for {len(columns) - _NAMED} more"] if len(columns) > _NAMED else []
     alone = any(len(values_of(c)) == 1 for c in columns)
     advice = "A single value tells that everybody has it." if alone else _LISTS
-    return _together(columns, "one or two values", "; ".join(told + more), advice)
+    return _together(columns, "one or two values", "pairs", "; ".join(told + more), advice)
 
 
 def _short(columns: Sequence[Column]) -> Decision:
+    if len(columns) == 1:
+        return replace(_list(columns), group="short")
     told = f"the values that were seen in {', '.join(column.name for column in columns)}"
-    return _together(columns, "short lists of values", told, _LISTS)
+    return _together(columns, "short lists of values", "short", told, _LISTS)
 
 
-def _together(columns: Sequence[Column], what: str, reveals: str, advice: str) -> Decision:
+def _together(
+    columns: Sequence[Column], what: str, group: str, reveals: str, advice: str
+) -> Decision:
     """One question about lists that differ; each can be answered by itself."""
     names = tuple(column.name for column in columns)
     choices = max((possible([column], *Choice) for column in columns), key=len)
     question = f"Are the {what} of {_some(names)} public knowledge?"
-    held = _held(columns)
+    holds, parts = _lines(columns)
     advice += _UNLISTED if any(_other(column) is None for column in columns) else ""
-    return Decision(Topic.VALUES, names, question, held, reveals, advice, choices, shared=False)
+    return Decision(
+        Topic.VALUES, names, question, holds, reveals, advice, choices,
+        shared=len(columns) == 1, group=group, parts=parts,
+    )  # fmt: skip
 
 
-def _range(group: Sequence[Column]) -> Decision:
-    names = tuple(column.name for column in group)
-    reveals = "; ".join(_extremes(column) for column in group[:_NAMED])
-    more = f"; and the same of {len(group) - _NAMED} more" if len(group) > _NAMED else ""
-    ends = bounded(group[0])
-    choices = tuple(Choice)
+def _bounds(columns: Sequence[Column]) -> Decision:
+    """One question about the bounds of numbers and dates, the same bounds in one line."""
+    names = tuple(column.name for column in columns)
+    choices = max((possible([column], *Choice) for column in columns), key=len)
+    holds, parts = _lines(columns)
     return Decision(
         Topic.BOUNDS,
         names,
-        f"Are the {'bounds' if ends else 'codes'} of {_some(names)} public knowledge?",
-        _held(group),
-        reveals + more,
+        f"Are the bounds of {_some(names)} public knowledge?",
+        holds,
+        _ends(columns),
         "The largest and the smallest value point to few people. Replace them by the limits of a form "
         "or by round numbers that anyone would choose. A draft leaves out rare values at "
-        "the ends: rows that lie beyond its bounds count as the bound."
-        if ends
-        else "A code book should name them; correct them in the schema where it does not.",
-        possible(group, *choices) if ends else (Choice.PUBLIC, Choice.DROP),
-        shared=False,
+        "the ends: rows that lie beyond its bounds count as the bound.",
+        choices,
+        shared=len(columns) == 1,
+        parts=parts,
     )
+
+
+def _codes(columns: Sequence[Column]) -> Decision:
+    """One question about codes among numbers, whose bounds are not open."""
+    names = tuple(column.name for column in columns)
+    holds, parts = _lines(columns)
+    return Decision(
+        Topic.BOUNDS,
+        names,
+        f"Are the codes of {_some(names)} public knowledge?",
+        holds,
+        _ends(columns),
+        "A code book should name them; correct them in the schema where it does not.",
+        (Choice.PUBLIC, Choice.DROP),
+        group="codes",
+        parts=parts,
+    )
+
+
+def _ends(columns: Sequence[Column]) -> str:
+    more = f"; and the same of {len(columns) - _NAMED} more" if len(columns) > _NAMED else ""
+    return "; ".join(_extremes(column) for column in columns[:_NAMED]) + more
 
 
 def _extremes(column: Column) -> str:
@@ -371,42 +461,34 @@ def _missing(column: Incomplete) -> Decision:
     )
 
 
-_RULES = {
-    Dependency: "mappings",
-    Formula: "sums",
-    Comparison: "comparisons",
-    Condition: "conditions",
-}
+_FORMS = (Dependency, Formula, Comparison, Condition)
 
 
 def _rules(schema: Schema) -> list[Decision]:
-    """Rules of one form together; a person answers for each."""
-    groups: dict[str, list[Rule]] = {}
-    for rule in schema.rules:
-        if rule.read_from_rows:
-            groups.setdefault(_RULES[type(rule.form)], []).append(rule)
-    return [_ruled(form, groups[form]) for form in _RULES.values() if form in groups]
+    """All rules together, those of one form one after the other; a person answers for each."""
+    proposed = [rule for rule in schema.rules if rule.read_from_rows]
+    proposed.sort(key=lambda rule: _FORMS.index(type(rule.form)))
+    return [_ruled(proposed)] if proposed else []
 
 
-def _ruled(form: str, group: Sequence[Rule]) -> Decision:
-    one = len(group) == 1
-    pairs = sum(len(rule.mapping) + len(rule.values) for rule in group)
+def _ruled(rules: Sequence[Rule]) -> Decision:
+    pairs = sum(len(rule.mapping) + len(rule.values) for rule in rules)
     told = f"; and {pairs} values of one column for those of another" if pairs else ""
-    says = tuple(rule.says for rule in group)
+    says = tuple(rule.says for rule in rules)
     more = f", and {len(says) - _NAMED} more" if len(says) > _NAMED else ""
     broken = ", ".join(f"“{rule}”" for rule in says[:_NAMED]) + more
     return Decision(
         Topic.RULES,
         says,
-        f"Is the rule {group[0].says} public knowledge?"
-        if one
-        else f"Which of these {len(group)} rules are public knowledge?",
-        tuple(map(_how, group)),
+        f"Is the rule {rules[0].says} public knowledge?"
+        if len(rules) == 1
+        else f"Which of these {len(rules)} rules are public knowledge?",
+        tuple(map(_how, rules)),
         f"that no row of the table breaks {broken}{told}",
         "A rule from a law, a form or arithmetic is public. One that merely held in these rows is not, "
         "and every synthetic row would keep it.",
         (Choice.PUBLIC, Choice.DROP),
-        form=form,
+        parts=tuple((each,) for each in says),
     )
 
 
@@ -416,6 +498,9 @@ def _how(rule: Rule) -> str:
     pairs += [f"{value} from {cut}" for cut, value in zip(rule.cuts, rule.values[1:], strict=False)]
     more = f", … ({len(pairs)} in all)" if len(pairs) > _NAMED else ""
     return f"{rule.says}: {', '.join(pairs[:_NAMED])}{more}" if pairs else rule.says
+
+
+_ANY_EMPTY = (Option("all", "Any column may have empty cells: does not say which"),)
 
 
 def _types(columns: Sequence[Column]) -> list[Decision]:
@@ -445,16 +530,18 @@ def _types(columns: Sequence[Column]) -> list[Decision]:
             (Choice.PUBLIC, Choice.REPLACE),
             (f"cells may be empty in {', '.join(empty)}",) if len(empty) > _NAMED + 1 else (),
             yes="They are right, and public",
+            options=() if len(empty) == len(marked) else _ANY_EMPTY,
         )
     ]
 
 
-def _held(columns: Sequence[Column]) -> tuple[str, ...]:
-    """A line for each domain, with the columns that have it."""
+def _lines(columns: Sequence[Column]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """A line for each domain, and the columns that have it."""
     lines: dict[str, list[str]] = {}
     for column in columns:
-        lines.setdefault(_domain(column, _LISTED), []).append(column.name)
-    return tuple(f"{_some(names)}: {words}" for words, names in lines.items())
+        lines.setdefault(_domain(column, _LONG), []).append(column.name)
+    holds = tuple(f"{_some(names)}: {words}" for words, names in lines.items())
+    return holds, tuple(map(tuple, lines.values()))
 
 
 def _domain(column: Column, most: int | None) -> str:
@@ -467,8 +554,8 @@ def _domain(column: Column, most: int | None) -> str:
 
 
 def _full(columns: Sequence[Column]) -> tuple[str, ...]:
-    """Every value of every column, where `_held` leaves some out."""
-    if all(len(values_of(column)) <= _LISTED for column in columns):
+    """Every value of every column, where `_lines` leaves some out."""
+    if all(len(values_of(column)) <= _LONG for column in columns):
         return ()
     return tuple(f"{column.name}: {_domain(column, None)}" for column in columns)
 
