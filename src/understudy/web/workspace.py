@@ -5,7 +5,7 @@
                          · children.csv or children.parquet, private: of the parents in rows
                          · units.json, private: how many rows there are, and of one person
                          · changes.json, private: the schema before each change
-                         · removed.json: a fingerprint of rows that were here
+                         · removed.json: a salted, slow fingerprint of rows that were here
     jobs/ID/             job.json · state.json · lock · journal/, what a killed release goes on from
     releases/ID/         bundles, as `understudy release` writes them
     checked/ID.json      what the check of an imported release found
@@ -215,11 +215,7 @@ class Workspace:
         tables = self.tables()
         here = next((t for t in tables if t.present and same(t.files)), None)
         gone = [] if here else [t for t in tables if t.removed.is_file()]
-        known = _fingerprint(files) if gone else None
-        with self.ledger() as ledger:
-            opened = set(ledger.datasets())
-            spent = (t for t in gone if t.id in opened and ledger.spent(t.id).epsilon)
-            return here or next((t for t in spent if read_json(t.removed) == known), None)
+        return here or next((t for t in gone if _known(read_json(t.removed), files)), None)
 
     def add_table(
         self,
@@ -285,21 +281,35 @@ class Workspace:
     def remove_rows(self, table: Table) -> None:
         """Delete the private rows, and what may hold facts from them.
 
-        The account stays: what was spent on these people remains spent. So does a fingerprint, by
-        which the same files are known again.
+        The account stays: what was spent on these people remains spent. So does, where something is
+        spent, a fingerprint, by which the same files are known again.
         """
-        write_json(table.removed, _fingerprint(table.files))
+        with self.ledger() as ledger:
+            spent = table.id in ledger.datasets() and ledger.spent(table.id).epsilon
+        if spent:
+            write_json(table.removed, _fingerprint(table.files, secrets.token_hex(16)))
         for part in (*table.files, table.schema, table.units, table.changes):
             part.unlink(missing_ok=True)
 
 
-def _fingerprint(files: Sequence[Path]) -> list[str]:
-    """What tells files from others, in whatever order they come."""
-    found: list[str] = []
+def _known(kept: Any, files: Sequence[Path]) -> bool:
+    """Whether a fingerprint is of these files."""
+    return isinstance(kept, dict) and kept == _fingerprint(files, kept["salt"])
+
+
+def _fingerprint(files: Sequence[Path], salt: str) -> dict[str, str]:
+    """What tells files from others, in whatever order they come.
+
+    Whoever reads it and knows all of a file but one row can test guesses at that row. Each takes a
+    memory-hard hash with a salt of its own, so that many cannot be tested, nor in advance.
+    """
+    found: list[bytes] = []
     for path in files:
         with path.open("rb") as file:
-            found.append(hashlib.file_digest(file, "sha256").hexdigest())
-    return sorted(found)
+            found.append(hashlib.file_digest(file, "sha256").digest())
+    joined = b"".join(sorted(found))
+    slow = hashlib.scrypt(joined, salt=bytes.fromhex(salt), n=2**16, r=8, p=1, maxmem=2**27)
+    return {"salt": salt, "scrypt": slow.hex()}
 
 
 def unused(name: str, taken: Collection[str]) -> str:

@@ -1,6 +1,7 @@
 """Tables: from an upload to a confirmed schema and a budget, as somebody without scripts sees it."""
 
 import dataclasses
+import hashlib
 import re
 from functools import partial
 
@@ -489,6 +490,29 @@ def test_rows_that_come_again_go_on_with_what_their_budget_has_left(custodian):
     custodian.post("/tables/people/remove", sure="yes")
     other = custodian.upload("elsewhere.csv", csv_bytes(small_table(key=1)), name="others")
     assert other.url.path == "/tables/others/schema"
+
+
+def test_the_fingerprint_of_removed_rows_is_slow_salted_and_only_kept_where_budget_is_spent(
+    custodian,
+):
+    put_table(custodian)
+    table = custodian.site.workspace.table("people")
+    custodian.post("/tables/people/remove", sure="yes")
+    assert not table.removed.exists()
+    kept = []
+    for key in (1, 2):
+        custodian.upload("people.csv", csv_bytes(small_table()), name=f"again {key}")
+        table = next(t for t in custodian.site.workspace.tables() if t.name == f"again {key}")
+        custodian.post(f"/tables/{table.id}/schema/confirm")
+        custodian.post(f"/tables/{table.id}/budget", epsilon="3", delta="1e-8", sure="yes")
+        custodian.post(f"/tables/{table.id}/releases", **FAST)
+        custodian.post(f"/tables/{table.id}/remove", sure="yes")
+        kept.append(table.removed.read_text())
+        table.removed.rename(table.folder / "aside")
+    plain = hashlib.sha256(csv_bytes(small_table())).hexdigest()
+    assert kept[0] != kept[1]
+    assert plain not in "".join(kept)
+    assert "salt" in kept[0]
 
 
 def test_a_budget_needs_a_tick_and_a_comma_is_not_guessed(custodian):

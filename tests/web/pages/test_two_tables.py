@@ -153,7 +153,7 @@ def test_rows_of_both_files_are_removed(custodian, files):
     drafted(custodian, files)
     table = custodian.site.workspace.table("households")
     custodian.post(f"{AT}/remove", sure="yes")
-    assert {file.name for file in table.folder.iterdir()} == {"removed.json", "table.json"}
+    assert {file.name for file in table.folder.iterdir()} == {"table.json"}
 
 
 @pytest.mark.parametrize(
