@@ -328,6 +328,17 @@ def test_the_rows_of_people_are_for_a_custodian(draft: Path, tmp_path: Path):
     assert "counts: leaves out" not in run("schema", "review", draft, "--list").out
 
 
+def test_the_plan_that_it_prints_has_rows_only_where_it_has_seen_them(draft: Path, tmp_path: Path):
+    data = tmp_path / "t.csv"
+    rows = "".join(f"P{i // 2},baker,{i % 5},1,F\n" for i in range(1234))
+    data.write_text("patient,job,size_a,size_b,sex\n" + rows)
+    run("schema", "confirm", draft, "--all", "--unit", "patient", "--max-rows", 1)
+    assert "--epsilon 1 --rows 620" in run("schema", "review", draft, data, "--list").out
+    shown = run("schema", "review", draft, "--list").out
+    assert "--epsilon 1\n" in shown
+    assert "Add --rows" in shown
+
+
 def test_at_a_real_terminal(draft: Path):
     parent, child = pytest.importorskip("pty").openpty()
     command = [sys.executable, "-m", "understudy", "schema", "review", str(draft)]

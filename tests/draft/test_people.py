@@ -2,6 +2,7 @@ import pyarrow as pa
 import pytest
 
 from understudy.draft import confirm, rows_per_unit
+from understudy.draft.people import about_rows
 from understudy.errors import SchemaError, UnconfirmedError
 from understudy.schema import Identifier, Integer, Schema
 from understudy.units import Unit
@@ -24,6 +25,15 @@ def test_what_each_choice_leaves_out():
     assert "3 drops 4" in str(found)
     assert "1 rows without a value" in str(found)
     assert "who" not in ASKED.dumps().partition("[[column]]")[0]  # what was counted is not written
+
+
+def test_about_how_many_rows_count():
+    (found,) = rows_per_unit(ASKED, TABLE)
+    rows = Schema(COLUMNS, unit_word="row")
+    assert about_rows(rows, 71_518, [found]) == 72_000
+    assert about_rows(rows, None, [found]) is None
+    assert about_rows(rows.protecting(Unit("who", 3)), 11, [found]) == 6
+    assert about_rows(rows.protecting(Unit.sharing("who", 3)), 11, [found]) == 3
 
 
 def test_an_open_question_is_refused_with_both_remedies():

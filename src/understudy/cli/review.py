@@ -80,17 +80,21 @@ def review(
     """
     from understudy.draft import children_per_parent, rows_per_unit
     from understudy.draft.answers import Choice
+    from understudy.draft.people import about_rows
     from understudy.draft.review import decisions
     from understudy.schema import Schema
     from understudy.schema.family import FamilySchema
-    from understudy.source import read
+    from understudy.source import read, read_table
 
-    loaded, seen = Schema.load(schema), ()
+    loaded, seen, rows = Schema.load(schema), (), None
     again = resume(schema, data, table)
-    if data is not None and isinstance(loaded, FamilySchema):
-        seen = (children_per_parent(loaded, read(data, table=table)),)
-    elif data is not None:
-        seen = rows_per_unit(loaded, read(data, table=table))
+    if data is not None:
+        found = read_table(read(data, table=table))
+        rows = found.num_rows
+        if isinstance(loaded, FamilySchema):
+            seen = (children_per_parent(loaded, found),)
+        else:
+            seen = rows_per_unit(loaded, found)
     given = {
         Choice.PUBLIC: public, Choice.REPLACE: replace, Choice.PRIVATE: private, Choice.DROP: drop
     }  # fmt: skip
@@ -108,7 +112,7 @@ def review(
     left = decisions(Schema.load(schema))
     if not left:
         shell.say(("✓ ", "green"), f"nothing is open in {schema}. Next")
-        say_plan(schema)
+        say_plan(schema, about_rows(Schema.load(schema), rows, seen))
     elif not listed:
         shell.say(f"{count(left)} left in {schema}. To go on:")
         shell.say(f"  {again}")
@@ -123,10 +127,14 @@ def resume(schema: Path, data: str | None = None, table: str | None = None) -> s
     return command("schema", "review", schema, data, *([] if table is None else ["--table", table]))
 
 
-def say_plan(schema: Path) -> None:
+def say_plan(schema: Path, rows: int | None = None) -> None:
     """The command that plans a release; its verdict needs a number of rows, roughly."""
-    shell.say(f"  {command('plan', '--schema', schema, '--epsilon', 1, '--rows', 10_000)}")
-    shell.say(("  Instead of 10000: your number of rows, roughly.", "dim"))
+    about = [] if rows is None else ["--rows", rows]
+    shell.say(f"  {command('plan', '--schema', schema, '--epsilon', 1, *about)}")
+    told = "Add --rows and about how many rows the table has: a verdict needs it."
+    if rows is not None:
+        told = f"{rows:,} is about how many of its rows count, read from the table."
+    shell.say((f"  {told}", "dim"))
 
 
 def open_decisions(found: Sequence[Decision]) -> None:
@@ -263,9 +271,11 @@ def _walk(path: Path, seen: Sequence[RowsPerUnit], again: str) -> None:
             schema = Schema.load(path)  # as it is now: somebody may be editing it as well
             found = [d for d in decisions(schema, seen) if d.key not in skipped]
             if parts:
-                decision, where = parts.pop(), f"one by one, and {len(parts)} more"
+                left = f"and {len(parts) - 1} more" if len(parts) > 1 else "the last"
+                decision, where = parts.pop(), f"one by one, {left}"
             elif found:
-                decision, where = found[0], f"{max(done, 0) + 1}, and {len(found) - 1} more"
+                left = f"and {len(found) - 1} more" if len(found) > 1 else "the last"
+                decision, where = found[0], f"{max(done, 0) + 1}, {left}"
             else:
                 return
             _ask(decision, where, advise=decision.advice != said)

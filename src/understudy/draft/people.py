@@ -5,7 +5,7 @@ NOT PRIVATE. It is shown to whoever may see the rows, and never written into a s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +62,19 @@ class RowsPerUnit:
         shares = [(k, n, f" ({percent(n / self.rows)})" if n else "") for k, n in self.choices]
         dropped = ", ".join(f"{k} drops {n:,}{share}" for k, n, share in shares) + " rows"
         return f"{self.several}; {self.limit} = {dropped}"
+
+
+def about_rows(schema: Schema, rows: int | None, seen: Sequence[RowsPerUnit]) -> int | None:
+    """About how many rows or units count, in two digits, to assume in a plan: NOT PRIVATE.
+
+    `rows` are those of the table; None where it is not known.
+    """
+    unit = schema.unit
+    found = next((f for f in seen if unit and (unit.family or f.column == unit.column)), None)
+    if unit is not None and found is not None:
+        left_out = [many for most, many in found.choices if most <= unit.kept][-1]
+        rows = found.units if unit.family or unit.equal else found.rows - left_out
+    return None if rows is None else int(float(f"{rows:.1e}"))
 
 
 def rows_per_unit(schema: Schema, data: Any) -> tuple[RowsPerUnit, ...]:

@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from understudy import files
-from understudy.draft import RowsPerUnit, confirm
+from understudy.draft import RowsPerUnit, confirm, people
 from understudy.draft.answers import Choice, Decision, Topic, answered, require_spelling
 from understudy.draft.review import consequences, decision_named, decisions, left_out
 from understudy.errors import InputError, SchemaError, UnderstudyError
@@ -110,13 +110,7 @@ def _counts(table: Table) -> tuple[int | None, list[RowsPerUnit]]:
 
 def about_rows(table: Table, schema: Schema) -> int | None:
     """About how many rows or units count, in two digits, for a custodian to assume; None if unknown."""
-    rows, seen = _counts(table)
-    unit = schema.unit
-    found = next((f for f in seen if unit and (unit.family or f.column == unit.column)), None)
-    if unit is not None and found is not None:
-        left_out = [many for most, many in found.choices if most <= unit.kept][-1]
-        rows = found.units if unit.family or unit.equal else found.rows - left_out
-    return None if rows is None else int(float(f"{rows:.1e}"))
+    return people.about_rows(schema, *_counts(table))
 
 
 @router.get("/tables/new")
