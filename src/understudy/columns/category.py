@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.columns.base import MOST_CELLS, Column, Masks, Modelled, is_whole, near
+from understudy.columns.brackets import at_edge
 from understudy.columns.reading import (
     DAY,
     Read,
@@ -318,6 +319,18 @@ class Category(Modelled):
             f"{literal!r} is not one of its {len(self.values)} values"
             f"{hint or ', such as ' + values}{others}"
         )
+
+    def at_edge(self, op: str, literal: Any) -> tuple[str, Any]:
+        """A comparison with a number as one with a value, where the values are brackets in an order."""
+        number = isinstance(literal, int | float) and not isinstance(literal, bool)
+        if not (
+            number and op in _INEQUALITIES and self.ordinal and isinstance(self.values[0], str)
+        ):
+            return op, literal
+        try:
+            return at_edge([str(value) for value in self.values], op, literal) or (op, literal)
+        except ValueError as error:
+            self._misuse(str(error))
 
     def beside(self, parent: str) -> list[str]:
         """The values of their own that begin as a parent does, which it does not hold."""

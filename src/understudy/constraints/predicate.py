@@ -10,6 +10,7 @@ The language is the condition of an SQL `WHERE`:
     together         and  or  not  ( )
     columns          age    "marital-status"    `marital-status`
     values           12  -0.5  1e3  'text'  'it''s'  true  false  '2024-02-29' (dates)
+    brackets         age >= 60, where values are texts in an order such as '[60-70)' or '60+'
 
 **Nulls follow SQL.** A comparison with a null is unknown; `not` of unknown is unknown; a row counts
 only if the whole predicate is true. So `not (income > 1000)` leaves out rows without an income.
@@ -34,7 +35,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.columns.amounts import Amounts, Linear, amounts
-from understudy.columns.base import Masks, some
+from understudy.columns.base import Masks, Modelled, some
 from understudy.columns.binned import Cells
 from understudy.columns.category import Category, is_parent
 from understudy.constraints.deriving import Domain, Mapped, Total
@@ -158,14 +159,20 @@ class Predicate:
     _node: _Node = field(repr=False, compare=False)
 
     @classmethod
-    def parse(cls, text: str, schema: Domain) -> "Predicate":
+    def parse(cls, text: str, schema: Domain, *, brackets: bool = True) -> "Predicate":
         """Read a predicate.
+
+        Args:
+            text: The condition.
+            schema: The columns.
+            brackets: Whether a number may be compared with texts that are brackets in an order. Rules,
+                which third parties check, name one of the texts instead.
 
         Raises:
             WorkloadError: With a caret under the place: malformed, no such column, or a value that
                 does not fit its column.
         """
-        return cls._of(text, schema, _Parser(text, schema).parse())
+        return cls._of(text, schema, _Parser(text, schema, brackets=brackets).parse())
 
     @classmethod
     def _of(cls, text: str, schema: Domain, node: _Node) -> "Predicate":
@@ -324,9 +331,10 @@ class _Parser:
              | "not"? "between" value "and" value
     """
 
-    def __init__(self, text: str, schema: Domain) -> None:
+    def __init__(self, text: str, schema: Domain, *, brackets: bool) -> None:
         self._text = text
         self._schema = schema
+        self._brackets = brackets
         if len(text) > _LONGEST:
             raise WorkloadError(
                 f"the predicate has {len(text):,} characters; at most {_LONGEST:,} are read"
@@ -461,6 +469,8 @@ class _Parser:
     def _compare(self, column: str, op: str, value: Literal, at: int) -> _Node:
         known = self._schema.column(column)
         try:
+            if self._brackets:
+                op, value = _at_edge(known, op, value)
             known.compare(op, value)
         except WorkloadError as error:
             self._fail(at, error)
@@ -539,6 +549,11 @@ class _Parser:
                 self._at -= 1
                 self._unexpected("a value: a number, 'text', true or false")
         self._fail(token.start, said)
+
+
+def _at_edge(column: Modelled, op: str, value: Literal) -> tuple[str, Literal]:
+    """A comparison of texts that are brackets with a number, as one with a bracket."""
+    return column.at_edge(op, value) if isinstance(column, Category) else (op, value)
 
 
 def _against(linear: Linear, op: str, bound: Fraction) -> _Node:

@@ -253,7 +253,7 @@ class Rules:
                 self._bound.append(bound)
                 self._checks.append((rule, lambda table: bound.forbidden[_codes(columns, table)]))
             case Condition():
-                parts = [Predicate.parse(text, schema) for text in form.parts]
+                parts = [Predicate.parse(text, schema, brackets=False) for text in form.parts]
                 self._bound.append(_condition(rule, parts, schema))
                 self._checks.append((rule, lambda table: _unmet(parts, table)))
             case _:
@@ -277,7 +277,7 @@ class Rules:
                 said = "; ".join(repr(rule.says) for rule, _ in part)
                 raise SchemaError(f"the rules {said} {error}") from None
             text = None if given is None else _given(given)
-            when = None if text is None else Predicate.parse(text, schema)
+            when = None if text is None else Predicate.parse(text, schema, brackets=False)
             own = {(each.x, each.y): rule for rule, each in part}
             made = [
                 _ordered(own.get((e.x, e.y), part[0][0]), when, order, e, schema)
