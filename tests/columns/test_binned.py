@@ -77,6 +77,7 @@ SPECIAL = [
     Number("x", 0, 100, bins=10, special=(10, 55.5, 100), dtype="float16"),
     Date("x", DAY, date(2001, 1, 1), bins=12, special=(date(9999, 12, 31), DAY)),
     Date("x", DAY, date(2001, 1, 1), bins=12, special=("unknown", DAY), format="%d/%m/%Y"),
+    Date("x", DAY, date(2001, 1, 1), bins=12, special=(date(9999, 12, 31),), format="%d/%m/%Y"),
     Datetime("x", datetime(2000, 1, 1), datetime(2001, 1, 1), bins=12, special=("unknown", DAY)),
 ]
 

@@ -122,6 +122,26 @@ WHATEVER = [
     ("number", {}, {"dtype": "decimal128(3, 2)"}),
     ("date", {"special": (date(2000, 1, 1),)}, {}),
     ("date", {"lower": date(1, 1, 1), "upper": date(9999, 12, 31)}, {}),
+    (
+        "date",
+        {"format": "%m/%d/%Y", "special": (date(9999, 12, 31),), "lower": date(2020, 1, 1)},
+        {"dtype": "string"},
+    ),
+    (
+        "date",
+        {"format": "%m/%d/%y", "lower": date(1969, 1, 1), "upper": date(2068, 12, 31)},
+        {"dtype": "string"},
+    ),
+    (
+        "datetime",
+        {
+            "format": "%m/%d/%Y %I:%M %p",
+            "resolution": "minute",
+            "lower": datetime(1900, 1, 1),
+            "upper": datetime(2099, 12, 31, 23, 59),
+        },
+        {"dtype": "string"},
+    ),
     ("datetime", {}, {"dtype": "timestamp[ns]"}),
     ("datetime", {"upper": datetime(1999, 5, 5, 3, 4, 5)}, {}),
 ]
@@ -257,3 +277,12 @@ def test_whole_numbers_between_the_widest_bounds(at):
     assert max(widths) < 2**63
     codes = np.repeat(np.arange(found.size), 20)
     assert np.array_equal(found.encode(found.decode(codes, np.random.default_rng(0))), codes)
+
+
+def test_a_level_reads_special_days_by_the_format_of_the_column():
+    facts = {"format": "%m/%d/%Y", "special": (date(9999, 12, 31),), "lower": date(2020, 1, 1)}
+    column = UndeclaredShape("x", "date", {**facts, "upper": date(2021, 12, 31)}, dtype="string")
+    cut = column.level(first(column.scale))
+    codes = cut.encode(pa.array(["12/31/9999", "06/30/2020"]))
+    assert codes[0] == len(cut.grid)
+    assert codes[1] < len(cut.grid)

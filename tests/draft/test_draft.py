@@ -1,4 +1,5 @@
-from datetime import date, datetime
+import re
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 import ibis
@@ -407,3 +408,45 @@ def test_never_among_two_dates_is_no_date():
 
 def test_whole_numbers_beyond_doubles_name_somebody():
     assert drafted(10**17 + RNG.integers(0, 10**16, ROWS)).kind == "identifier"
+
+
+class TestDates:
+    DAYS = tuple(
+        date(2019, 11, 20) + timedelta(days=n) for n in RNG.integers(0, 700, ROWS).tolist()
+    )
+
+    @pytest.mark.parametrize(
+        "form",
+        ["%m/%d/%Y", "%d.%m.%Y", "%d.%m.%y", "%m/%d/%y", "%d%b%Y", "%B %d, %Y", "%d-%b-%y"],
+    )
+    @pytest.mark.parametrize("bare", [False, True])
+    def test_are_read_as_they_are_written(self, form, bare):
+        texts = [f"{day:{form}}" for day in self.DAYS]
+        texts = [re.sub(r"\b0", "", text).upper() for text in texts] if bare else texts
+        facts = column_facts(drafted(texts))
+        assert (facts["type"], facts["format"]) == ("date", form)
+
+    @pytest.mark.parametrize("form", ["%m/%d/%Y %I:%M %p", "%d.%m.%y %H:%M"])
+    def test_with_a_clock(self, form):
+        texts = [f"{datetime(d.year, d.month, d.day, d.day % 24, 5):{form}}" for d in self.DAYS]
+        facts = column_facts(drafted(texts))
+        assert (facts["type"], facts["format"]) == ("datetime", form)
+        assert facts["resolution"] == "minute"
+
+    def test_a_year_of_two_digits_that_may_be_of_either_century_is_no_date(self):
+        births = [date(1930, 1, 1) + timedelta(days=int(n)) for n in RNG.integers(0, 9999, ROWS)]
+        assert drafted([f"{day:%d.%m.%y}" for day in births]).kind not in ("date", "undeclared")
+        assert drafted([f"{day:%d.%m.%Y}" for day in births]).kind != "text"
+
+    def test_a_table_of_months_has_their_first_day(self):
+        firsts = [f"{day.month}/1/{day.year}" for day in self.DAYS]
+        assert column_facts(drafted(firsts))["format"] == "%m/%d/%Y"
+
+    def test_what_programs_write_for_no_day(self):
+        texts = [str(day) if i % 9 else "0000-00-00" for i, day in enumerate(self.DAYS)]
+        facts = column_facts(drafted(texts))
+        assert (facts["type"], facts["null_values"]) == ("date", ("0000-00-00",))
+
+    def test_hours_alone_name_nobody(self):
+        texts = [f"{i % 24:02d}:{i * 7 % 60:02d}" for i in range(ROWS)]
+        assert column_facts(drafted(texts))["type"] == "category"

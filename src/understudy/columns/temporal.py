@@ -82,10 +82,18 @@ class _Temporal(Binned):
             return array_of(points * (DAY // 10**6), null).cast(type_)
         if pa.types.is_timestamp(type_):
             return array_of(self._scaled(points, UNITS[type_.unit]), null).cast(type_)
+        return self._formatted(points, null).cast(type_)
+
+    def _formatted(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
         unit = "s" if self._tick >= UNITS["s"] else "us"
         moments = array_of(self._scaled(points, UNITS[unit]), null)
-        form = self.format or self.iso
-        return pc.strftime(moments.cast(pa.timestamp(unit)), format=form).cast(type_)
+        return pc.strftime(moments.cast(pa.timestamp(unit)), format=self.format or self.iso)
+
+    def _written(self, value: Any) -> str:
+        """By its format, as texts are read, whatever the type of the column."""
+        if self.format is None or isinstance(value, str):
+            return super()._written(value)
+        return self._formatted(np.array([self._point(value)]), np.zeros(1, np.bool_))[0].as_py()
 
     def _scaled(self, points: NDArray[np.int64], unit: int) -> NDArray[np.int64]:
         if self._tick % unit:

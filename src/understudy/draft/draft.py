@@ -12,6 +12,7 @@ have no bounds, and categories with many or rare values no list; a release finds
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -59,34 +60,66 @@ from understudy.units import OPEN, ROW, Unit
 
 _INTEGER = r"^[+-]?(0|[1-9][0-9]{0,17})$"
 _FLOAT = r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
-_FORMATS = (
-    "%Y%m%d",
-    "%Y%m%dT%H%M%S",
+_DAY_FORMATS = (
     "%Y/%m/%d",
+    "%Y.%m.%d",
     "%d/%m/%Y",
     "%m/%d/%Y",
     "%d.%m.%Y",
     "%d-%m-%Y",
+    "%m-%d-%Y",
+    "%d/%m/%y",
+    "%m/%d/%y",
+    "%d.%m.%y",
+    "%d-%m-%y",
     "%d %b %Y",
     "%d-%b-%Y",
+    "%d-%b-%y",
+    "%d/%b/%Y",
+    "%d%b%Y",
+    "%d %B %Y",
     "%b %d, %Y",
-    "%Y/%m/%d %H:%M:%S",
-    "%d/%m/%Y %H:%M:%S",
-    "%m/%d/%Y %H:%M:%S",
-    "%d.%m.%Y %H:%M:%S",
-    "%Y/%m/%d %H:%M",
-    "%d/%m/%Y %H:%M",
-    "%m/%d/%Y %H:%M",
-    "%d.%m.%Y %H:%M",
+    "%B %d, %Y",
 )
+_CLOCKS = ("%H:%M:%S", "%H:%M", "%I:%M:%S %p", "%I:%M %p")
+_FORMATS = (
+    "%Y%m%d",
+    "%Y%m%dT%H%M%S",
+    *_DAY_FORMATS,
+    *(f"{day} {clock}" for clock in _CLOCKS for day in _DAY_FORMATS[:12]),
+)
+_LATEST = date(2040, 1, 1)
+"""A year of two digits beyond it may be of either century."""
 
 _ISO = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S")
 
+_MORE_NULLS = (
+    *(
+        "NONE",
+        "Missing",
+        "Unknown",
+        "UNKNOWN",
+        "NaT",
+        "NAN",
+        "-NaN",
+        "n.a.",
+        "N.A.",
+        "n/d",
+        "nd",
+        "ND",
+    ),
+    *("(null)", "<null>", "[null]", "\\N", "(blank)", "blank", "nil", "---", "..", "...", "–", "—"),
+    *("#N/A N/A", "#NA", "#DIV/0!", "#VALUE!", "#REF!", "#NUM!", "#NAME?", "#NULL!"),
+    *("0000-00-00", "0000-00-00 00:00:00", "00/00/0000", "00.00.0000", "__/__/____"),
+)
+"""Texts that programs write in place of a number or a day."""
 _STRICTLY = 200
 _FEW = 12
 _SINGLES = 128
 _DAYS = (date(1900, 1, 1), date(2099, 12, 31))
 """Bounds of dates that anybody would choose; where one lies beyond them, a draft gives none."""
+_SHORT_DAYS = (date(1969, 1, 1), date(2068, 12, 31))
+"""The same of years of two digits, as all programs read them."""
 _ENDLESS = tuple(date(year, 12, 31) for year in (2099, 2199, 2999, 9999))
 """Dates that stand for "never" or "not yet"."""
 
@@ -378,7 +411,7 @@ def _nulls_and_kind(texts: pa.Array) -> tuple[NDArray[np.bool_], str | None]:
     """
     usual, among_numbers = (
         numpy_of(pc.is_in(texts, texts_of(["", *tokens])))
-        for tokens in (NULL_TEXTS, (*NULL_AMONG_NUMBERS, "NONE", "Missing", "Unknown", "UNKNOWN"))
+        for tokens in (NULL_TEXTS, (*NULL_AMONG_NUMBERS, *_MORE_NULLS))
     )
     for null in (usual, among_numbers):
         rest = texts.filter(pa.array(~null))
@@ -400,15 +433,23 @@ def _kind(texts: pa.Array) -> str | None:
 
 
 def _date_kind(texts: pa.Array) -> str | None:
+    """ "iso" or the pattern that all texts are written in; None of others.
+
+    Where day and month could be either, the day is what changes least: a table of months has its first.
+    """
     if _all(texts, r"^\d{4}-\d{2}-\d{2}") and ticks(texts, tick=DAY)[1].all():
         return "iso"
+    fitting: dict[str, int] = {}
     for form in _FORMATS:
         if not all(_strict(text, form) for text in texts[:_STRICTLY].to_pylist()):
             continue
         days, valid = ticks(texts, tick=DAY, form=form)
-        if valid.all() and (form != "%Y%m%d" or (_usual(days) and len(texts) > _FEW)):
-            return form
-    return None
+        if not valid.all() or (form == "%Y%m%d" and not (_usual(days) and len(texts) > _FEW)):
+            continue
+        if "%y" in form and int(days.max()) >= _number(_LATEST):
+            continue
+        fitting[form] = len({(date(1970, 1, 1) + timedelta(days=int(day))).day for day in days})
+    return min(fitting, key=fitting.__getitem__, default=None)
 
 
 def _all(texts: pa.Array, regex: str) -> bool:
@@ -416,10 +457,16 @@ def _all(texts: pa.Array, regex: str) -> bool:
 
 
 def _strict(text: str, form: str) -> bool:
+    """Whether a text is written so, with or without zeros in front and in any case."""
     try:
-        return datetime.strptime(text, form).strftime(form) == text
+        written = datetime.strptime(text, form).strftime(form)
     except ValueError:
         return False
+    return _bare(written) == _bare(text)
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"(?<!\d)0(?=\d)", "", text).lower()
 
 
 def _beside_texts(
@@ -673,7 +720,8 @@ def _dated(
     never = {_number(day): day for day in _ENDLESS}.get(int(days[-1]))
     if never is not None and len(days) > 1 and numbers.common(counts)[-1]:
         look, days = look.beside([never]), days[:-1]
-    bounds, marks = {"lower": _DAYS[0], "upper": _DAYS[1]} if _usual(days) else {}, ()
+    first, last = _SHORT_DAYS if form is not None and "%y" in form else _DAYS
+    bounds, marks = {"lower": first, "upper": last} if _usual(days) else {}, ()
     if bounds and counts.sum() < numbers.FEW_HOLDERS:  # too few to be found in two centuries
         ends = numbers.middle(days, counts[: len(days)])
         first, last = (date(1970, 1, 1) + timedelta(days=int(day)) for day in ends)
@@ -694,7 +742,8 @@ def _marked(form: str | None) -> tuple[str, ...]:
 def _timed(look: _Look, seconds: NDArray[np.integer], form: str | None, resolution: str) -> Column:
     bounds = {}
     if _usual(seconds // 86_400):
-        low, high = (datetime(day.year, day.month, day.day) for day in _DAYS)
+        days = _SHORT_DAYS if form is not None and "%y" in form else _DAYS
+        low, high = (datetime(day.year, day.month, day.day) for day in days)
         finest = {
             "day": timedelta(days=1),
             "minute": timedelta(minutes=1),

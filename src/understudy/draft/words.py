@@ -46,7 +46,8 @@ _STREET = re.compile(
 _DATED = re.compile(
     r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b.*"
     r"|([a-z]{3,9}\.?[-\s/]|\d{1,2}[-/.])(19|20)?\d\d|(19|20)\d\d[-/.]\d{1,2}"  # months
-    r"|.*\b[a-z]{3,9}\b.*\b(19|20)\d\d\b.*",
+    r"|.*\b[a-z]{3,9}\b.*\b(19|20)\d\d\b.*"
+    r"|\d{1,3}:\d{2}(:\d{2}([.,]\d+)?)?(\s?[ap]\.?m\.?)?",  # times
     re.IGNORECASE,
 )
 _AMOUNT = re.compile(
