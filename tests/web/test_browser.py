@@ -51,6 +51,7 @@ def browser():
 def phone(browser):
     context = browser.new_context(viewport={"width": 400, "height": 800}, accept_downloads=True)
     context.set_default_timeout(PATIENCE)
+    playwright.expect.set_options(timeout=PATIENCE)
     yield context.new_page()
     context.close()
 
@@ -197,6 +198,7 @@ def test_the_whole_way_by_keyboard_on_a_phone(phone, tmp_path, capsys):
         page.locator("[data-epsilon='1']").wait_for()
         page.get_by_text("Noise of one count").wait_for()
         assert "This release takes" in page.locator("#forecast").inner_text()
+        keys.to(page.get_by_text("Title and owner")).press()
         keys.to(page.get_by_label("Name of the release")).type("People")
         page.get_by_role("button", name="Start the release").click()  # not before somebody says so
         assert page.get_by_role("button", name="Start the release").is_visible()
@@ -219,6 +221,9 @@ def test_the_whole_way_by_keyboard_on_a_phone(phone, tmp_path, capsys):
         assert "did you mean 'age'" in told[0]
         assert all("certified with 95 % confidence" in each for each in told[1:])
         picture(page, "09-release")
+        keys.to(page.get_by_role("link", name="Report")).press()
+        keys.to(page.get_by_role("link", name="Back to the release")).press()
+        page.wait_for_url("**/releases/people")
         with page.expect_download() as download:
             keys.to(page.get_by_role("link", name="Download the release")).press()
         zipfile.ZipFile(download.value.path()).extractall(tmp_path)
@@ -234,6 +239,51 @@ def test_the_whole_way_by_keyboard_on_a_phone(phone, tmp_path, capsys):
     assert code == 0
     assert str(tmp_path / "desk" / "tables") not in said
     assert "Traceback" not in said
+
+
+def test_what_was_typed_stays_while_other_answers_are_kept_or_refused(phone, tmp_path):
+    rows = tmp_path / "people.csv"
+    rows.write_bytes(csv_bytes(small_table()))
+    server = Server(tmp_path / "desk").start()
+    page, expect = phone, playwright.expect
+    try:
+        page.goto(server.url)
+        page.goto(f"{server.base}/tables/new")
+        page.set_input_files("#file", rows)
+        page.get_by_role("button", name="Upload").click()
+        page.wait_for_url("**/people/schema")
+        cards, values = page.locator("#columns"), page.locator("#c0-values")
+        cards.locator("> summary").click()
+        page.locator("#column-0 > summary").click()
+        values.fill("Aa\nBb\nCc\nDd")
+        page.locator("#column-1 > summary").click()
+        page.locator("#column-1").get_by_label("Type", exact=True).select_option("category")
+        page.get_by_role("button", name="Keep this answer").first.click()
+        page.get_by_text("One row is protected").first.wait_for()
+        expect(page.locator("details.unsaved")).to_have_count(2)
+        assert values.input_value() == "Aa\nBb\nCc\nDd"
+        assert page.locator("#column-1 [name=type]").input_value() == "category"
+        picture(page, "04-typed")
+
+        values.fill("Aa\nAa")
+        page.locator("#column-0").get_by_role("button", name="Save").click()
+        page.get_by_role("alert").wait_for()
+        expect(values).to_have_value("Aa\nAa")
+        values.fill("Aa\nBb\nCc\nDd")
+        page.locator("#column-0").get_by_role("button", name="Save").click()
+        page.get_by_text("city was changed").wait_for()
+        expect(page.locator("details.unsaved")).to_have_count(
+            1
+        )  # what was kept is not typed any more
+        page.goto(f"{server.base}/tables/people/plan")
+        page.get_by_role("link", name="Review the schema").click()
+        page.locator("details.unsaved").wait_for()
+        page.get_by_role("button", name="Log out").click()
+        page.wait_for_url("**/login")
+        page.wait_for_function("sessionStorage.length === 0")
+    finally:
+        server.stop()
+        server.close()
 
 
 def prepared(tmp_path, bundle):
@@ -298,7 +348,9 @@ def test_a_server_that_goes_away_a_job_that_does_not_and_an_analyst(
         picture(page, "21-away")
         server.start(server.port)
         page.locator("#away").wait_for(state="hidden")
-        page.get_by_role("button", name="Cancel").click()
+        page.get_by_text("Cancel…").click()
+        page.get_by_text("If you cancel now, nothing is charged.").wait_for()
+        page.get_by_role("button", name="Yes, cancel it").click()
         page.get_by_text("It was cancelled").wait_for()
         assert "Nothing was charged." in page.locator("main").inner_text()
         picture(page, "22-cancelled")
@@ -364,7 +416,7 @@ def test_two_tables_on_a_phone(phone, tmp_path, whole):
     try:
         page.goto(server.url)
         page.goto(f"{server.base}/tables/new")
-        page.get_by_text("Two levels").click()
+        page.get_by_text("or two tables instead of one").click()
         page.set_input_files("#file", tmp_path / "persons.csv")
         page.set_input_files("#second", tmp_path / "households.csv")
         picture(page, "20-two-files")

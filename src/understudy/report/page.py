@@ -73,6 +73,7 @@ def render(
     created: str | None = None,
     about: About | None = None,
     audit: Mapping[str, Any] | None = None,
+    back: str = "",
 ) -> str:
     """The whole page.
 
@@ -82,6 +83,7 @@ def render(
              that is saved with the release, and is covered by its digest, does not state it
     created  when it was saved, an ISO time
     audit    what `understudy audit` found (its audit.json)
+    back     the address of the page that it was opened from, to go back to
 
     Everything in it comes from the release (and the audit): no private row is read, nothing is
     charged, and the page is as private as the release.
@@ -125,6 +127,7 @@ def render(
         ],
         audit=audit,
         attacks=[] if audit is None else _attacks(audit["attacks"]),
+        back=back,
     )
 
 

@@ -140,6 +140,7 @@ class Storage:
                 digest=digest,
                 about=about,
                 audit=audit,
+                back=f"/releases/{identity}",
             ),
         )
 

@@ -38,3 +38,11 @@ def test_the_longest_password_is_taken(page):
     password = "\N{SNOWMAN}" * LONGEST
     page.site.people.add("ann", password, Role.ANALYST)
     assert page.log_in("ann", password).status_code == 200
+
+
+def test_a_wrong_password_leaves_the_name(page):
+    page.site.people.add("ann", "a long enough word", Role.ANALYST)
+    refused = page.log_in("ann", "another long word")
+    assert refused.status_code == 401
+    assert 'value="ann"' in refused.text
+    assert "another long word" not in refused.text

@@ -16,7 +16,8 @@ PLANS = [
     ({"purpose": "model:nothing"}, "unknown column"),
     ({"purpose": "regression:age"}, "write the formula as"),
     ({"rows": "many"}, "whole number"),
-    ({"target": "1", "method": "gaussian"}, "does not forecast"),
+    ({"target": "1"}, "fill in about how many"),
+    ({"target": "1", "rows": "400", "method": "gaussian"}, "does not forecast"),
     ({"delta": "1"}, "delta"),
 ]
 

@@ -108,7 +108,7 @@ def test_a_signature_travels_with_its_release(custodian, bundle, tmp_path):
 
 def test_a_report_and_a_check(custodian, bundle):
     put_bundle(custodian, bundle)
-    assert "<html" in custodian.client.get("/releases/small/report").text
+    assert 'href="/releases/small">← Back' in custodian.client.get("/releases/small/report").text
     assert "passed all checks" in custodian.client.get("/releases/small/verify").text
 
 

@@ -259,23 +259,23 @@ def test_the_same_rows_are_not_added_twice_and_names_differ(custodian):
     assert page.upload("others.csv", first).status_code == 200
 
 
-def test_the_number_of_rows_is_proposed_and_nothing_takes_it_by_itself(custodian):
+def test_the_number_of_rows_is_for_forecasts_alone(custodian):
     page = custodian
     page.upload("visits.csv", csv_bytes(visits(1234, 3)))
     at = "/tables/visits"
     page.post(f"{at}/schema/unit", column="patient_id", max_rows="1")
     page.post(f"{at}/schema/confirm")
     page.post(f"{at}/budget", epsilon="3", sure="yes")
-    planned = page.client.get(f"{at}/plan", params=FAST)
-    assert 'href="?rows=1200"' in planned.text
-    assert "<b>10,000 rows</b> (assumed" in planned.text  # nobody has said so
-    assert (
-        "<b>1,200 rows</b>" in page.client.get(f"{at}/plan", params={**FAST, "rows": "1200"}).text
-    )
+    planned = page.client.get(f"{at}/plan", params=FAST).text
+    assert "<b>1,200 rows</b> (counted in the file, in two digits" in planned
+    said = page.client.get(f"{at}/plan", params={**FAST, "rows": "500"}).text
+    assert "<b>500 rows</b> (assumed)" in said
+    wished = page.client.get(f"{at}/plan", params={**FAST, "target": "5"})  # its ε is published
+    assert "for a number of rows that you state" in page.told(wished)
     page.post(f"{at}/releases", **FAST, name="visits")
     assert page.site.jobs.look("visits").facts["rows"] is None
     page.post(f"{at}/schema/unit", column="patient_id", max_rows="3")
-    assert "?rows=3700" in page.client.get(f"{at}/plan").text
+    assert "about 3,700 of its rows count" in page.client.get(f"{at}/plan").text
 
 
 def test_rules_are_ticked_or_dropped(custodian):
@@ -433,6 +433,7 @@ def test_a_budget_that_cannot_be(custodian, form, said):
     response = custodian.post("/tables/people/budget", **{"sure": "yes", **form})
     assert response.status_code == 422
     assert said in custodian.told(response).lower()
+    assert "check" in said or f'value="{form.get("delta", "1e-8")}"' in response.text  # stays
     with custodian.site.workspace.ledger() as ledger:
         assert ledger.datasets() == []
 

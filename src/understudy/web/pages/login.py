@@ -56,7 +56,7 @@ async def log_in(
     tried = site.throttle.begin(name[:64], _address(request))
     session = await asyncio.to_thread(site.people.by_password, name, password[: LONGEST + 1])
     if session is None:
-        return _login(request, "That name and password do not go together.", 401)
+        return _login(request, "That name and password do not go together.", 401, name[:64])
     site.throttle.forgive(tried)
     return _welcome(request, session)
 
@@ -81,9 +81,9 @@ def _address(request: Request) -> str:
     return request.client.host if request.client else "?"
 
 
-def _login(request: Request, problem: str, status: int) -> Response:
+def _login(request: Request, problem: str, status: int, name: str = "") -> Response:
     people = site_of(request).people
-    ways = {"users": bool(people.users()), "token": people.token is not None}
+    ways = {"users": bool(people.users()), "token": people.token is not None, "typed": name}
     return site_of(request).page(request, "login.html", status, problem=problem, **ways)
 
 

@@ -141,7 +141,8 @@ def _known(site: Site, table: Table) -> dict[str, Any]:
         account = account_of(ledger, table.id)
     schema = confirmed(table, account)
     empty = {"outline": None, "shown": [], "room": None, "problem": "", "status": 200}
-    shared = {"family": family_of(schema), "things": things(schema.unit)}
+    shared = {"family": family_of(schema), "things": things(schema.unit), "counted": None}
+    shared["names"] = [column.name for column in schema.modelled]
     about = about_rows(table, schema)
     return {"table": table, "account": account, "schema": schema, "about": about, **shared, **empty}
 
@@ -152,8 +153,13 @@ async def _outlined(site: Site, known: dict[str, Any], form: PlanForm) -> dict[s
     try:
         rows = whole(form.rows, "number of rows")
         choices = form.choices(account)
-        if "target_error" in choices and rows is None and choices["rows_public"] is None:
-            rows = 10_000
+        if rows is None and choices["rows_public"] is None:
+            if "target_error" in choices:  # the ε that it finds is published
+                raise InputError(
+                    "an error is turned into ε for a number of rows that you state: fill in about how "
+                    "many there are"
+                )
+            rows = known["counted"] = known["about"]
         outline = await site.workers.plan(table.schema.read_text(encoding="utf-8"), choices, rows)
     except UnderstudyError as error:
         problem, status = site.problem(error)

@@ -190,7 +190,12 @@ async def show_table(request: Request, site: Here, table: Named) -> Response:
 
 
 def _table(
-    request: Request, site: Site, table: Table, problem: str = "", status: int = 200
+    request: Request,
+    site: Site,
+    table: Table,
+    problem: str = "",
+    status: int = 200,
+    form: BudgetForm | None = None,
 ) -> Response:
     with site.workspace.ledger() as ledger:
         account = account_of(ledger, table.id)
@@ -204,7 +209,7 @@ def _table(
         except NotReady as error:
             known["why"], _ = site.problem(error)
     known["jobs"] = [job for job in site.jobs.all() if job.facts.get("table") == table.id]
-    known |= {"here": "tables", "table": table, "problem": problem}
+    known |= {"here": "tables", "table": table, "problem": problem, "form": form or BudgetForm()}
     return site.page(request, "table.html", status, **known)
 
 
@@ -241,7 +246,7 @@ async def open_budget(
         with site.workspace.ledger() as ledger:
             ledger.open_dataset(table.id, *form.facts(), None if unit is None else unit.column)
     except InputError as error:
-        return _table(request, site, table, *site.problem(error))
+        return _table(request, site, table, *site.problem(error), form)
     return RedirectResponse(f"/tables/{table.id}", 303)
 
 

@@ -87,6 +87,56 @@ for (const step of document.querySelectorAll("[data-wait]")) {
   addEventListener("pageshow", () => { step.textContent = said; });
 }
 
+// An error has a page of its own; what was typed stands on the one before.
+for (const back of document.querySelectorAll("[data-back]")) {
+  back.hidden = history.length < 2;
+  back.addEventListener("click", () => history.back());
+}
+
+// The schema has many forms, and keeping one loads the page again: what was typed into the others, or
+// into one that was refused, is put back and marked. It stays in this tab, until somebody logs in.
+const drafts = find("[data-drafts]");
+if (drafts) {
+  const store = drafts.dataset.drafts;
+  const forms = [...drafts.querySelectorAll("form")];
+  const nameOf = (form) => form.action + (form.elements.key || form.elements.name || form).value;
+  // Columns of a question are numbered, and move up when one is answered: their labels tell them apart.
+  const called = (field) => field.name.replace(/-\d+$/, "") + (field.labels?.[0]?.textContent ?? "");
+  const box = (field) => ["checkbox", "radio"].includes(field.type);
+  const changed = (field) => {
+    if (box(field)) return field.checked !== field.defaultChecked;
+    if (!field.options) return field.value !== field.defaultValue;
+    return field.selectedIndex !== Math.max(0, [...field.options].findIndex((o) => o.defaultSelected));
+  };
+  const fieldsOf = (form) => form.querySelectorAll("input:not([type=hidden]), select, textarea");
+  const restored = new Set();
+  let sent = null;
+  for (const kept of JSON.parse(sessionStorage.getItem(store) || "[]")) {
+    const form = forms.find((each) => nameOf(each) === kept.form);
+    if (!form || (kept.sent && !find("[role=alert]"))) continue;
+    for (const field of fieldsOf(form)) {
+      const typed = kept.fields[called(field)];
+      if (typed === undefined) continue;
+      field[box(field) ? "checked" : "value"] = typed;
+      restored.add(field);
+      for (let at = field; at !== drafts; at = at.parentElement) if (at.matches("details")) at.open = true;
+      form.closest("details")?.classList.add("unsaved");
+    }
+  }
+  addEventListener("submit", (event) => { sent = event.target; });
+  addEventListener("pagehide", () => {
+    const every = forms.map((form) => {
+      const typed = [...fieldsOf(form)].filter((field) => changed(field) || restored.has(field));
+      const fields = typed.map((field) => [called(field), box(field) ? field.checked : field.value]);
+      return { form: nameOf(form), fields: Object.fromEntries(fields), sent: form === sent };
+    });
+    const some = every.filter((each) => Object.keys(each.fields).length);
+    sessionStorage.setItem(store, JSON.stringify(some));
+  });
+} else if (find("#token, #password")) {
+  sessionStorage.clear();
+}
+
 // A job: how far it is, asked for again and again; a server that is away is waited for.
 const job = find("[data-job]");
 if (job) {
