@@ -55,6 +55,11 @@ def test_plan_says_what_error_to_expect(case):
     assert not told["noise"]
 
 
+def test_plan_says_which_tables_are_measured(case):
+    planned = run("plan", "--schema", case.schema, "--epsilon", 1, "--rows", 1000)
+    assert "pairs are measured" in planned.out
+
+
 def test_plan_says_that_everything_would_be_noise(case):
     shown = run("plan", "--schema", case.schema, "--epsilon", "0.001", "--rows", 100)
     assert shown.code == 0

@@ -183,6 +183,7 @@ def _show(
                 f"({100 * (1 - prepared.beta):g} % confidence){wording.nothing(margin)}",
             ),
             *_purpose_words(prepared, size),
+            ("tables", forecast.measured),
             ("time", time_in_words(prepared)),
             ("memory", f"about {wording.byte_size(forecast.memory_bytes)}"),
             ("budget", _left(account, unit)),
@@ -255,7 +256,6 @@ def _show_more(prepared: Prepared, forecast: Forecast, size: int) -> None:
         ),
         *errors_in_words(forecast.errors, prepared.schema),
         *theorem_in_words(prepared.theorem(size)),
-        ("what is measured", forecast.measured),
     ]
     words.facts(pairs)
 

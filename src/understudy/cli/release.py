@@ -398,7 +398,7 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
     from understudy.releases.bundle import read_manifest
     from understudy.releases.example import example
     from understudy.releases.verdict import verdict
-    from understudy.report.words import whose
+    from understudy.report.words import inferred, whose
     from understudy.source import shown
 
     rows, unit = release.rows.num_rows, release.schema.unit
@@ -412,6 +412,7 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
             ("certificate", str(release.certificate)),
             *words.scope(unit),
             *errors_in_words(release.forecast, release.schema)[:1],
+            *([] if (told := inferred(release)) is None else [("tables", told)]),
             *_others(release),
             *([] if (told := contradiction(release.diagnostics)) is None else [("warning", told)]),
             *theorem_in_words(release.theorem),

@@ -159,6 +159,12 @@ def _label(column: Modelled, labels: list[str], group: list[int]) -> str:
     return f"{len(group):,} other values"
 
 
+def unmeasured(release: Release) -> tuple[int, int]:
+    """How many pairs of columns are in no noisy table, and how many pairs there are."""
+    total = math.comb(len(release.schema.modelled), 2)
+    return total - len(_how(release)), total
+
+
 def sigmas(release: Release) -> dict[Clique, float]:
     """The noise of every table that was measured whole, all measurements together, in rows."""
     precision: dict[Clique, float] = {}

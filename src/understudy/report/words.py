@@ -8,6 +8,7 @@ from understudy.audit import ceiling
 from understudy.privacy.cost import SampledGroups
 from understudy.privacy.relation import Relation
 from understudy.releases import Release
+from understudy.report.facts import unmeasured
 from understudy.units import Unit, things
 from understudy.wording import number, percent, points
 
@@ -91,6 +92,18 @@ def tables(release: Release) -> str:
     up_to = "" if len(sizes) == 1 else "up to "
     many = len(workload)
     return f"{many:,} {'table' if many == 1 else 'tables'} of {up_to}{columns}"
+
+
+def inferred(release: Release) -> str | None:
+    """That most pairs of columns were not measured, where that is so and is known."""
+    missing, total = unmeasured(release)
+    if not release.measurements or 2 * missing <= total:
+        return None
+    return (
+        f"{total - missing:,} of {total:,} pairs of columns were measured; the other {missing:,} "
+        f"follow from the model alone. What needs such a pair, such as a mean by group, may be “not "
+        f"determined”; a release with --purpose measures the pairs that it names"
+    )
 
 
 def noise(release: Release) -> str:

@@ -199,15 +199,19 @@ class MaxEntMethod(Method):
         closure = self._closure(design)
         d, many, counted = len(design.shape), _cells(design, closure), rows / design.weight
         records = Particles(self.records).size(rows, d)
-        merged, pairs = "", "1 pair" if len(closure) == 1 else f"{len(closure)} pairs"
-        measured = f"all {d} columns and {pairs} are measured"
+        pairs = "1 pair" if len(closure) == 1 else f"{len(closure):,} pairs"
+        measured, rest = f"all {d} columns and {pairs} are measured", "the rest is inferred"
         if WorstAgain.SELECT in plan:
-            measured = f"all {d} columns and {_picked(plan)} of {pairs} are measured"
+            measured = f"all {d} columns and {_picked(plan):,} of {pairs} are measured"
+            left = f"{len(closure) - _picked(plan):,}"
+            rest = (
+                f"the other {left} pairs, and what they say of groups, follow from the model alone"
+            )
         elif closure:
             times = plan[Survey.AGAIN].times * self._units(closure)
-            merged = f"; the {times} least accurate are measured again"
+            measured += f"; the {times} least accurate are measured again"
         return Forecast(
-            f"{measured}{merged}; the rest is inferred",
+            f"{measured}; {rest}",
             2e8 + 20.0 * counted * d + 8.0 * records * d + 20.0 * many,
             self._seconds(design, plan, rows, records),
             self.errors(design, plan, rows),
