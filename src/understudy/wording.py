@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ NOTHING = "says nothing here"
 """Of a bound that holds whatever happens."""
 _VACUOUS = 0.99995
 """What four digits show as 1."""
+_SPECIAL_IN_DOUBLE_QUOTES = frozenset('"$`\\!')
 _SHOWN = 6
 _WIDEST = 24
 
@@ -24,6 +26,12 @@ def number(value: float | Fraction) -> str:
     if value and (abs(value) < 1e-3 or abs(value) >= 1e6):
         return f"{value:.3g}"
     return f"{value:,.3g}" if abs(value) < 999.5 else f"{value:,.0f}"
+
+
+def up(value: float) -> str:
+    """A number of things, with three digits and rounded up: what is promised of so many holds."""
+    unit = 10.0 ** max(0, math.floor(math.log10(max(value, 1.0))) - 2)
+    return f"{math.ceil(value / unit - 1e-9) * unit:,.0f}"
 
 
 def small(value: float | Fraction) -> str:
@@ -83,6 +91,13 @@ def duration(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def quoted(text: str) -> str:
+    """As a shell reads it; in double quotes, which leave an apostrophe alone, where that is safe."""
+    plain = shlex.quote(text)
+    safe = plain == text or _SPECIAL_IN_DOUBLE_QUOTES & set(text)
+    return plain if safe else f'"{text}"'
 
 
 def domain(column: Column) -> str:

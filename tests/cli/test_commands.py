@@ -1,5 +1,6 @@
 """Every command that is printed for people works as printed, in a fresh shell."""
 
+import html
 import os
 import re
 import shlex
@@ -20,11 +21,18 @@ def started() -> str:
 
 
 def printed(result: Result) -> list[str]:
-    """The command lines on a screen: lines of their own, and what stands in backticks."""
+    """The command lines on a screen: ends of lines, and what stands in backticks."""
     screen = result.out + result.err
-    lines = [line.strip().removeprefix("This runs  ") for line in screen.splitlines()]
+    lines = [at + end for line in screen.splitlines() if "`" not in line
+             for _, at, end in [line.partition(started())]]  # fmt: skip
     quoted = re.findall(r"`([^`\n]*understudy [^`\n]*)`", screen)
     return [line for line in [*lines, *quoted] if line.startswith(started())]
+
+
+def on_the_page(page: Path) -> list[str]:
+    """The command lines of a report, which is read beside its release."""
+    found = re.findall(r"<code>understudy (\w+ [^<]*)</code>", page.read_text())
+    return [started() + html.unescape(line) for line in found]
 
 
 def read_by_a_shell(lines: list[str]) -> list[list[str]]:
@@ -56,24 +64,34 @@ def screens(place: Path):
     yield run("ledger", "open", book, "--dataset", "a b", "--epsilon", 3)
     yield run("release", data, "--schema", place / "survey.schema.toml", "--epsilon", 3,
               "--method", "independent", "--workload", "marginals:1", "--ledger", book,
-              "--dataset", "a b", "--out", place / "second.release")  # fmt: skip
+              "--dataset", "a b", "--out", place / "2nd $1.release")  # fmt: skip
     yield run("keys", "new", place / "ann")
     yield run("sign", made, "--key", place / "ann.pem")
     yield run("report", made, "--audit", place)
     yield run("plan", "--schema", place / "survey.schema.toml", "--epsilon", 1,
               "--ledger", place / "none", "--dataset", "a b")  # fmt: skip
     yield run("ledger", "show", place / "none")
+    yield run("answer", made, "sex = 'female'")
+    yield run("demo", place / "demo", "--rows", 500, "--method", "independent")
+    pairs = [f"n{i} n{j}" for i in range(30) for j in range(i)]
+    (place / "mails.txt").write_text("\n".join(pairs))
+    (place / "people.txt").write_text("\n".join(f"n{i} all" for i in range(30)))
+    yield run("graph", "release", place / "mails.txt", "--nodes", place / "people.txt",
+              "--epsilon", 5, "--out", place / "mails.release")  # fmt: skip
 
 
 # What a reader has to fill in stands in capitals.
 FILLED = {"TOTAL": "3", "NAME": "t", "E": "3"}
 
 
-def test_every_printed_command_works_as_printed(place: Path):
+def test_every_printed_command_works_as_printed(place: Path, monkeypatch: pytest.MonkeyPatch):
     seen = dict.fromkeys(line for screen in screens(place) for line in printed(screen))
-    assert {"plan", "schema", "verify", "sample", "answer", "ledger"} <= {
+    seen |= dict.fromkeys(on_the_page(place / "2nd $1.release" / "report.html"))
+    assert {"plan", "schema", "verify", "sample", "answer", "ledger", "estimate", "report",
+            "release", "graph"} <= {
         line.removeprefix(started()).split()[0] for line in seen
-    }
+    }  # fmt: skip
+    monkeypatch.chdir(place)
     drafted = place / "d.schema.toml"
     waiting = drafted.read_text()
     for line, words in zip(seen, read_by_a_shell(list(seen)), strict=True):
@@ -84,6 +102,8 @@ def test_every_printed_command_works_as_printed(place: Path):
         if asked[:2] == ["schema", "review"] and not any(word.startswith("--") for word in asked):
             asked.append("--list")  # it asks at a terminal, and here is none
         drafted.write_text(waiting)  # one decision has several answers
+        if asked[0] == "release" and "--out" in asked:  # the demo has run it
+            shutil.rmtree(asked[asked.index("--out") + 1])
         done = run(*asked)
         assert done.code == 0, (line, done.err)
         if asked[0] == "answer":

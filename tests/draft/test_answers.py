@@ -201,5 +201,5 @@ def test_what_an_answer_does_beside_it_is_told():
     rare = insulin(other="OTHER")
     closed = answered(rare, decision, Choice.REPLACE, "No, Down, Steady, Up")
     assert consequences(rare, closed, decision.key) == (
-        "Values of insulin that the draft did not list count as 'No'.",
+        "Values of insulin that are not in the list count as 'No'.",
     )

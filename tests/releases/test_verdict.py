@@ -87,6 +87,18 @@ def test_a_large_bound_is_never_called_useful(release):
     assert verdict(replace(release, forecast=None)).advice == ""
 
 
+def test_what_a_bound_promises_is_rounded_up(release):
+    n, certificate = release.number, replace(release.certificate, bound=0.010421)
+    judged = verdict(replace(release, certificate=certificate))
+    assert "the bound on the worst cell, 1.05 percentage points" in judged.decided
+    under, held = (
+        int(re.search(rf"{words} ([\d,]+)", told)[1].replace(",", ""))
+        for words, told in (("under", judged.not_for), ("hold", judged.good_for))
+    )
+    assert 0.010421 * n <= under <= 1.02 * 0.010421 * n + 1
+    assert 0.10421 * n <= held <= 1.02 * 0.10421 * n + 1
+
+
 def test_a_purpose_is_advised_only_where_none_was_given(schema):
     advised = "a purpose makes the tables"
     given = us.prepare(schema, epsilon=1, purpose=f"model:{schema.modelled[0].name}")

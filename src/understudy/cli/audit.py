@@ -29,7 +29,9 @@ app = typer.Typer(
 _ROWS, _RUNS, _MODEL = "Rows that may be known", "Runs", "Model"
 
 Out = Annotated[Path, option("--out DIR", "Where audit.json, the figure and the shadow runs go.")]
-Canaries = Annotated[int, option("--canaries N", "Records planted, each in by a fair coin.", _ROWS)]
+Canaries = Annotated[
+    int, option("--canaries N", "Records planted, each with probability 1/2.", _ROWS)
+]
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Shadow:
     workers: Annotated[
         int | None, option("--workers N", "Processes; one per core by default.", _RUNS, min=1)
     ] = None
-    key: Annotated[int, option("--key N", "Of the coins, public.", _RUNS)] = 0
+    key: Annotated[int, option("--key N", "Makes those draws repeatable; public.", _RUNS)] = 0
 
 
 @app.command("release")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 import sys
 from pathlib import Path
 
+from understudy.wording import quoted
+
 _NAMED = re.compile(r"`understudy (?=[a-z])")
-_SPECIAL_IN_DOUBLE_QUOTES = frozenset('"$`\\!')
 
 
 def program() -> str:
@@ -31,10 +31,3 @@ def command(*parts: object) -> str:
 def in_prose(text: str) -> str:
     """A message with the commands that it names in backticks as `command` would print them."""
     return _NAMED.sub(lambda _: f"`{program()} ", text)
-
-
-def quoted(text: str) -> str:
-    """As a shell reads it; in double quotes, which leave an apostrophe alone, where that is safe."""
-    plain = shlex.quote(text)
-    safe = plain == text or _SPECIAL_IN_DOUBLE_QUOTES & set(text)
-    return plain if safe else f'"{text}"'

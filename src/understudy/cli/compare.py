@@ -39,7 +39,9 @@ def compare(
         Path | None,
         option("--out FILE", "Write everything to X.json or X.html; never into a release."),
     ] = None,
-    key: Annotated[int, option("--key K", "Of the random questions and splits.", min=0)] = 0,
+    key: Annotated[
+        int, option("--key K", "Makes the random questions and splits repeatable.", min=0)
+    ] = 0,
     as_json: options.AsJson = False,
 ) -> None:
     """Compare a release with the private table. [bold]The output is not private.[/bold]

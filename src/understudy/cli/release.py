@@ -165,7 +165,7 @@ def release(
 
     Everything is checked before anything is spent, every draw is charged before it is made, and the
     folder appears whole or not at all. What is wrong inside the rows (values outside the schema,
-    nulls) is private too and never reported; `schema check --data` is the look for a custodian.
+    nulls) is private too and never reported; `schema check --data` shows it to a custodian.
 
     \b
     [bold]Example[/bold]

@@ -319,16 +319,14 @@ def _asked(
     menu = _menu(decision) | ({_UNDO: "Undo the last answer"} if undo else {})
     menu |= {"s": "Skip", "q": "Quit"}
     preset = "s" if decision.default is None else _LETTERS[decision.default]
+    for letter, meaning in menu.items():
+        enter = (("  (Enter)", "green"),) if letter == preset else ()
+        shell.say(f"    {letter}  {meaning}", *enter)
+    if len(decision.parts) > 1 and decision.topic != "rules":
+        such = _LETTERS[decision.choices[-1]]
+        told = f"For some lines only, write their numbers or names behind the letter: {such} 2 3"
+        shell.paragraph((told, "dim"), indent=4)
     while True:
-        for letter, meaning in menu.items():
-            enter = (("  (Enter)", "green"),) if letter == preset else ()
-            shell.say(f"    {letter}  {meaning}", *enter)
-        if len(decision.parts) > 1 and decision.topic != "rules":
-            such = _LETTERS[decision.choices[-1]]
-            told = (
-                f"For some lines only, write their numbers or names behind the letter: {such} 2 3"
-            )
-            shell.paragraph((told, "dim"), indent=4)
         answer = _typed("> ")
         if answer is None or answer.lower() == "q":
             return None
@@ -398,7 +396,9 @@ def _understood(schema: Schema, decision: Decision, answer: str, keep: _Keep) ->
         if answer == ROW or (" " in answer and answer not in letters):
             ready[answer] = answer
     if answer in ready:
-        keep(answered(schema, decision, Choice.REPLACE, ready[answer]), f"Kept: {ready[answer]}.")
+        said = f"Kept: {ready[answer]}." if decision.topic == "unit" else ""
+        changed = answered(schema, decision, Choice.REPLACE, ready[answer])
+        keep(changed, said or _said(decision, Choice.REPLACE))
         return True
     letter, _, which = answer.partition(" ")
     if letter.lower() not in letters:

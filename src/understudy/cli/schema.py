@@ -1,4 +1,4 @@
-"""`understudy schema`: draft, confirm, import and check the public facts about a table."""
+"""`understudy schema`: draft, review, import and check the public facts about a table."""
 
 from __future__ import annotations
 
@@ -19,15 +19,13 @@ if TYPE_CHECKING:
     from understudy.source import Source
 
 app = typer.Typer(
-    help="Draft, confirm, import and check the public facts about a table.",
+    help="Draft, review, import and check the public facts about a table.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
 
 _SchemaArgument = Annotated[Path, argument("S.toml", "The schema file.")]
 _MOST_FINDINGS = 200
-
-app.command("review")(reviewing.review)
 
 
 @app.command()
@@ -92,6 +90,9 @@ def draft(
     if (found := ragged(source)) is not None:
         shell.say(("✗ ", "red"), str(found))
     _next_step(target, schema, reviewing.resume(target, file, table), source)
+
+
+app.command("review")(reviewing.review)
 
 
 def _draft_two(files: Sequence[str], split: str | None, target: Path, null: Sequence[str]) -> None:

@@ -104,9 +104,9 @@ def serve(
 ) -> None:
     """Start a web app for a team: tables and budgets, schemas, plans, releases, the ledger.
 
-    Listens on this machine alone and prints an address with a token: whoever has it is a custodian.
-    Releases run in processes of their own and go on when the web app is stopped with Ctrl-C; start it
-    again on the same folder and everything is there.
+    Listens on this machine alone and prints an address with a token: whoever has it can do all that
+    a custodian can. Releases run in processes of their own and go on when the web app is stopped with
+    Ctrl-C; start it again on the same folder and everything is there.
 
     \b
     [bold]On this machine[/bold]

@@ -46,7 +46,7 @@ def new(
 ) -> None:
     """Make an Ed25519 key pair, in PEM, as openssl reads it.
 
-    Keep NAME.pem to yourself. Give NAME.pub to your readers, by another way than your releases.
+    Keep NAME.pem to yourself. Give NAME.pub to your readers, by another channel than your releases.
 
     \b
     [bold]Example[/bold]
@@ -89,7 +89,7 @@ def sign(
     """Sign a release: a custodian's word for what no folder can prove.
 
     The release is verified first. signature.dsse.json in its folder then states its digest, ε, δ,
-    unit, neighbours and bound, and a head of the account, by which a forked ledger is found out.
+    unit, neighbours and bound, and a head of the account, which reveals a forked ledger.
     The passphrase of an encrypted key is asked for, or read from UNDERSTUDY_KEY_PASSPHRASE.
 
     \b

@@ -175,7 +175,7 @@ def left_out(before: Schema, after: Schema) -> list[str]:
         if closed and old.read_from_rows:
             others.setdefault(counts_as(new), []).append(old.name)
     for counted, names in others.items():
-        told.append(f"Values of {_some(names)} that the draft did not list count as {counted}.")
+        told.append(f"Values of {_some(names)} that are not in the list count as {counted}.")
     return told
 
 

@@ -26,7 +26,7 @@ from understudy.releases.plan import Blueprint, Prepared
 from understudy.releases.release import Release
 from understudy.releases.replan import blueprint
 from understudy.units import group, things
-from understudy.wording import percent, points
+from understudy.wording import at_most, percent, up
 
 T = TypeVar("T")
 
@@ -126,7 +126,8 @@ def judge(figures: _Figures, advice: str = "", best: _Figures | None = None) -> 
 
 def _ends(figures: _Figures, best: _Figures | None, times: float) -> str:
     """So many times the bound in rows, at the pessimistic end; and at the other, if that differs."""
-    ends = [_about(times * f.bound * max(f.rows, 1)) for f in (figures, best) if f is not None]
+    said = up if best is None else _about
+    ends = [said(times * f.bound * max(f.rows, 1)) for f in (figures, best) if f is not None]
     perhaps = f" (perhaps {ends[-1]})" if len(set(ends)) > 1 else ""
     return f"{ends[0]} {figures.things}{perhaps}"
 
@@ -141,17 +142,18 @@ def _decided(figures: _Figures, level: Level, best: _Figures | None) -> str:
     limits = "(limits: {} for most analyses, {} for large groups)"
     if _level(replace(figures, mean=0.0)) is level:  # the worst cell alone would do
         told = limits.format(percent(_GOOD_BOUND).removesuffix(" %"), percent(_LIMITED_BOUND)[:-2])
-        shares = [points(each.bound).partition(" ") for each in ends]
-        between = " to ".join(dict.fromkeys(number for number, _, _ in shares))
-        of = "forecast at " if best is not None else ""
-        return f"the bound on the worst cell, {of}{between} {shares[-1][2]} {told}"
+        if best is None:
+            bound = at_most(min(figures.bound, 1.0))
+            return f"the bound on the worst cell, {bound} percentage points {told}"
+        between = " to ".join(dict.fromkeys(percent(each.bound)[:-2] for each in ends))
+        return f"the bound on the worst cell, forecast at {between} percentage points {told}"
     told = limits.format(percent(_GOOD), percent(_LIMITED))
     between = " to ".join(dict.fromkeys(percent(each.mean or 0.0) for each in ends))
     return f"the typical table, with about {between} of its rows in another cell {told}"
 
 
 def _about(rows: float) -> str:
-    """Two digits, as a verdict is no more exact."""
+    """Two digits, as a forecast is no more exact."""
     return f"{float(f'{rows:.2g}'):,.0f}"
 
 

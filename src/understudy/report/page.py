@@ -44,7 +44,7 @@ from understudy.report.facts import Column, Pair, cell_sizes, columns, pairs
 from understudy.report.layout import Family, arranged, brief
 from understudy.report.training import Panel, panels
 from understudy.units import group, scope
-from understudy.wording import at_most, bound, nothing, number, percent, points
+from understudy.wording import at_most, bound, nothing, number, percent, points, up
 
 _BARS = 60
 _LETTERS = 1_200_000
@@ -121,7 +121,7 @@ def render(
         course=_course(trained),
         parameters=[(k, _value(v)) for k, v in sorted(release.method.items()) if k != "name"],
         diagnostics=[
-            (key.replace("_", " "), _value(value))
+            (f"of the fit: {key.replace('_', ' ')}", _value(value))
             for key, value in release.diagnostics.items()
             if not isinstance(value, Mapping)  # curves, which are drawn
         ],
@@ -282,17 +282,17 @@ def _sizes(release: Release) -> tuple[list[str], list[list[str]]]:
 
     Of the sizes at which every number may be wrong by more than itself, the largest stands for all.
     """
-    sizes = cell_sizes(release)
+    sizes, certified = cell_sizes(release), "certified, at most"
     errors = {
         "a value of one column: expected": [size.column for size in sizes],
         "a cell of two columns: expected": [size.pair for size in sizes],
-        "certified, at most": [size.certified for size in sizes],
+        certified: [size.certified for size in sizes],
     }
     known = {heading: each for heading, each in errors.items() if any(e is not None for e in each)}
     rows = [
         [
             f"{size.rows:,} {words.counted(release)}",
-            *(_relative(each[i]) for each in known.values()),
+            *(_relative(each[i], heading == certified) for heading, each in known.items()),
         ]
         for i, size in enumerate(sizes)
     ]
@@ -300,11 +300,15 @@ def _sizes(release: Release) -> tuple[list[str], list[list[str]]]:
     return ["a group of", *known], rows[max(hopeless - 1, 0) :]
 
 
-def _relative(error: float | None) -> str:
+def _relative(error: float | None, bound: bool) -> str:
+    """An error of a share, as a part of it; a bound is rounded up."""
     if error is None:
         return "–"
     if error >= 1:
         return "over 100 %"
+    if bound and error:
+        unit = 10.0 ** (math.floor(math.log10(error)) - 1)
+        error = math.ceil(error / unit - 1e-9) * unit
     return f"± {100 * error:.0f} %" if error >= 0.1 else f"± {100 * error:.2g} %"
 
 
@@ -459,8 +463,10 @@ _TEMPLATES.filters |= {
     "points": points,
     "quoted": _quoted,
     "real": _real,
+    "shell": wording.quoted,
     "short": charts.short,
     "tick": charts.tick,
+    "up": up,
 }
 _TEMPLATES.globals |= {
     "accounting": ACCOUNTING,

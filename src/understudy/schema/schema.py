@@ -542,11 +542,9 @@ class Schema(Domain):
 
     def _unanswered(self) -> str:
         names = [repr(column.name) for column in self.columns if isinstance(column, Identifier)]
-        several = (
-            f"{some(names)} may name people or things with several rows" if names else "say it"
-        )
+        several = f": people may have several rows, told apart by {some(names)}" if names else ""
         return (
-            f'it is not said who is protected (unit = "{OPEN}"): {several}. Answer with `schema '
+            f'the schema leaves open who is protected (unit = "{OPEN}"){several}. Answer with `schema '
             f"confirm … --unit COLUMN --max-rows K`, where K rows of each count, or with "
             f"`--unit {ROW}` if one row is all of a person; in Python, schema.confirm(unit=COLUMN, "
             f"max_rows=K) or schema.confirm(unit={ROW!r})"

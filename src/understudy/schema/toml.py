@@ -87,7 +87,7 @@ def parse(text: str) -> Document:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise SchemaError(f"this is not TOML: {error}") from None
+        raise SchemaError(f"this is not a schema file (TOML): {error}") from None
     require_known(document, ("understudy", "table", "column", "geography", "rule"), "the file")
     head = document.get("understudy")
     if not isinstance(head, dict) or "version" not in head:
