@@ -14,7 +14,7 @@ from understudy.errors import SourceError
 from understudy.schema import Schema
 from understudy.wording import domain
 
-ENDINGS = (".csv", ".csv.gz", ".parquet")
+ENDINGS = (".csv", ".tsv", ".csv.gz", ".parquet")
 
 
 def main(folders: list[str]) -> None:

@@ -448,5 +448,5 @@ class TestDates:
         assert (facts["type"], facts["null_values"]) == ("date", ("0000-00-00",))
 
     def test_hours_alone_name_nobody(self):
-        texts = [f"{i % 24:02d}:{i * 7 % 60:02d}" for i in range(ROWS)]
-        assert column_facts(drafted(texts))["type"] == "category"
+        facts = column_facts(drafted([f"{i % 24:02d}:{i * 7 % 60:02d}" for i in range(ROWS)]))
+        assert (facts["type"], facts["format"], facts["bins"]) == ("datetime", "%H:%M", 24)

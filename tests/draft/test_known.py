@@ -33,6 +33,17 @@ from understudy.draft.known import in_order, whole_list
         ("Stage I", "Stage IIb", "Stage III", "Stage IV"),
         ("bis 17", "18 bis 64", "65 und älter"),
         ("moins de 18", "18-64", "65 et plus"),
+        ("stimme eher nicht zu", "teils/teils", "stimme voll und ganz zu"),
+        ("Pas du tout d’accord", "Ni d’accord ni pas d’accord", "D’accord"),
+        ("Totalmente en desacuerdo", "De acuerdo", "Totalmente de acuerdo"),
+        ("per niente", "poco", "abbastanza", "molto"),
+        ("Discordo totalmente", "Neutro", "Concordo"),
+        ("nooit", "soms", "vaak", "altijd"),
+        ("Liberal", "Moderate, middle of the road", "Extremely conservative"),
+        ("Minor", "Moderate", "Major", "Extreme"),
+        ("Dec-98", "Jan-08", "Feb-08"),
+        ("Nov 2009", "Dec 2009", "Jan 2010"),
+        ("★", "★★", "★★★★"),
     ],
 )
 def test_orders(ordered):
@@ -56,6 +67,8 @@ def test_orders(ordered):
         ("2 kg", "3 years"),
         ("98001-1", "98001-2"),
         ("low",),
+        ("May-18", "June-99", "early 08"),
+        ("a", "aa", "aaa"),
     ],
 )
 def test_no_order(values):

@@ -21,6 +21,9 @@ from understudy.draft.names import Name, Range
         "NHS-Nr.",
         "Kundennummer",
         "numéro_patient",
+        "ArtikelNr",
+        "PRVDR_NUM",
+        "interviewer",
     ],
 )
 def test_names_that_identify(name):
@@ -52,6 +55,8 @@ def test_names_that_do_not(name):
 def test_people_and_how_to_reach_them():
     assert all(Name(n).of_people for n in ("name", "LastName", "patient name", "surname"))
     assert not any(Name(n).of_people for n in ("product_name", "country name", "nametag"))
+    assert all(Name(n).of_persons for n in ("director_name", "First Name", "npi_name", "Vorname"))
+    assert not Name("name").of_persons
     assert all(Name(n).reaches for n in ("e-mail", "Phone", "home_address", "ip"))
 
 
@@ -75,6 +80,8 @@ def test_codes_and_amounts():
 def test_public_bounds_hold_only_what_fits():
     assert Name("age").natural(17, 90) == Range(0, 120)
     assert Name("age").natural(0, 900) is None
+    assert Name("win pct").natural(0.2, 0.8) == Range(0, 1)
+    assert Name("win pct").natural(0.2, 80) == Range(0, 100)
     assert Name("average").natural(17, 90) is None
     assert Name("yr_built").natural(1900, 2015) == Range(1900, 2099)
     assert Name("hours-per-week").natural(1, 99) == Range(0, 168)

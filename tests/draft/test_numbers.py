@@ -50,6 +50,8 @@ def test_numbers_of_people_and_things(name, cells, expected):
         ([*RNG.integers(-30, 40, 900), *[-999] * 20], [-999]),
         ([*RNG.integers(1930, 2016, 900), *[0] * 500], [0]),
         ([*RNG.gamma(2, 900, 900).astype(int), *[0] * 500], []),
+        ([*-RNG.integers(1, 9000, 900), *[365243] * 99], [365243]),
+        ([*RNG.gamma(2, 9000, 900).astype(int), *[365243] * 9], []),
         ([*RNG.integers(0, 121, 900), *[999] * 5], []),  # few hold it
         ([1, 2, 3] * 90 + [99] * 30, []),  # too few to tell
     ],

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from understudy.draft.names import Name
-from understudy.draft.words import Sort, among_numbers, sort_of
+from understudy.draft.words import Sort, among_numbers, prefixes, sort_of
 
 
 def sorted_as(cells, name="x"):
@@ -32,6 +32,12 @@ def sorted_as(cells, name="x"):
             Sort.IDENTIFIER,
         ),
         ([f"she came on day {i} and said that it hurts again" for i in range(99)], "x", Sort.PROSE),
+        (["Ann", "Bob", "Cem", "Dee", "Eva", "Flo"] * 99, "first name", Sort.LIST),
+        ([f"Name{chr(97 + i % 20)}" for i in range(9000)], "director_name", Sort.IDENTIFIER),
+        ([f"Name{chr(97 + i % 20)}" for i in range(9000)], "Vorname", Sort.IDENTIFIER),
+        ([f"A4:{i % 90:02d}:0B:01:{i % 9:02d}:FF" for i in range(9000)], "x", Sort.IDENTIFIER),
+        ([*["please leave the parcel with the people next door"] * 99], "Kommentar", Sort.PROSE),
+        ([f"{i // 60 % 99}:{i % 60:02d}" for i in range(99_000)], "x", Sort.PROSE),
         ([f"{i % 28 + 1}/{i % 12 + 1}/19{i % 99}" for i in range(999)], "x", Sort.PROSE),
         ([f"Feb-20{i % 60 + 10}" for i in range(180)], "x", Sort.DISCOVER),
         ([f"{chr(65 + i % 26)}{i % 99}.{i % 7}" for i in range(900)], "icd10", Sort.DISCOVER),
@@ -39,6 +45,11 @@ def sorted_as(cells, name="x"):
 )
 def test_sorts(cells, name, expected):
     assert sorted_as(cells, name) is expected
+
+
+def test_words_have_no_coarser_codes():
+    assert prefixes(Name("diagnosis"), ["A10", "B20", "250.1"]) == (3, 1)
+    assert prefixes(Name("diagnosis"), ["Asthma", "Fracture of arm"]) == ()
 
 
 def coded(cells, name="x"):

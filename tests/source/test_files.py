@@ -181,6 +181,7 @@ def test_layout(header, separator, columns, tmp_path):
         (b"0,1\n3,4\n", r"seems to have no header"),
         (b"0,1,3\n3,4,5\n", r"seems to have no header"),
         (b"71,4242\n3,4\n", r"seems to have no header, its first line holds only numbers.*add one"),
+        (b"SECRET,,\na,b,c\n", r"seems to be a title"),
         (b"SECRET,,3\n", r"cell 2 of the first line is empty.*to_csv\(\.\.\., index=False\)"),
         (b"SECRET,71,71\n", r"cells 2 and 3 of the first line are the same.*rename one"),
         (b"39,SECRET,71,4242,13\n", r"no header: cell 1 of its first line is a value.*add one"),

@@ -89,6 +89,8 @@ def draft(
     _private("This draft, on screen and on disk, holds facts from private rows.")
     if (found := ragged(source)) is not None:
         shell.say(("✗ ", "red"), str(found))
+    if "\ufffd" in schema.dumps():
+        shell.say(("✗ ", "red"), "some values are not UTF-8 text (\ufffd): save the file in UTF-8")
     _next_step(target, schema, reviewing.resume(target, file, table), source)
 
 

@@ -87,6 +87,7 @@ _FORMATS = (
     "%Y%m%dT%H%M%S",
     *_DAY_FORMATS,
     *(f"{day} {clock}" for clock in _CLOCKS for day in _DAY_FORMATS[:12]),
+    *_CLOCKS,
 )
 _LATEST = date(2040, 1, 1)
 """A year of two digits beyond it may be of either century."""
@@ -120,6 +121,8 @@ _DAYS = (date(1900, 1, 1), date(2099, 12, 31))
 """Bounds of dates that anybody would choose; where one lies beyond them, a draft gives none."""
 _SHORT_DAYS = (date(1969, 1, 1), date(2068, 12, 31))
 """The same of years of two digits, as all programs read them."""
+_NO_DAY = (date(1900, 1, 1), date(1900, 1, 1))
+"""What a time of day is read as."""
 _ENDLESS = tuple(date(year, 12, 31) for year in (2099, 2199, 2999, 9999))
 """Dates that stand for "never" or "not yet"."""
 
@@ -548,7 +551,7 @@ def _from_date_texts(
 ) -> Column:
     form = None if kind == "iso" else kind
     seconds, _ = ticks(texts, tick=10**9, form=form)
-    dated = bool(np.all(seconds % 86_400 == 0))
+    dated = form not in _CLOCKS and bool(np.all(seconds % 86_400 == 0))
     if form is None and not typed:
         look = look.retyped("date32[day]" if dated else "timestamp[s]")
     elif form is None:  # written as it was read
@@ -664,12 +667,18 @@ def _whole(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64]) 
         facts = look.common("lower", "upper", *(["special"] if look.special else []))
         return Integer(look.name, *found, special=look.special, **facts)
 
+    def two_codes() -> Column | None:
+        """1 and 2, beside a few 7 and 9."""
+        digits = values[0] >= 1 and values[-1] <= 9 and often.sum() == 2 and not look.special
+        return _of_values(look, listed, counts) if digits else None
+
     return _first(
         look,
         codes,
         public,
         small,
         lambda: _few(look, listed, counts),
+        two_codes,
         *(
             lambda wide=wide, ends=ends: wide.made("integer", *ends[0], **ends[1])
             for wide in (look, look.retyped("float64"), look.retyped("int64"))
@@ -743,6 +752,7 @@ def _timed(look: _Look, seconds: NDArray[np.integer], form: str | None, resoluti
     bounds = {}
     if _usual(seconds // 86_400):
         days = _SHORT_DAYS if form is not None and "%y" in form else _DAYS
+        days = _NO_DAY if form in _CLOCKS else days
         low, high = (datetime(day.year, day.month, day.day) for day in days)
         finest = {
             "day": timedelta(days=1),
@@ -751,7 +761,8 @@ def _timed(look: _Look, seconds: NDArray[np.integer], form: str | None, resoluti
         }
         high += timedelta(days=1) - finest.get(resolution, timedelta(microseconds=1))
         bounds = {"lower": low, "upper": high}
-    more = {"format": form, "resolution": resolution}
+    hours = 24 if form in _CLOCKS else None
+    more = {"format": form, "resolution": resolution, "bins": hours}
     marks = ("resolution", *_marked(form))
     return _first(
         look,

@@ -99,6 +99,7 @@ def _towards(worse: str, better: str) -> tuple[str, ...]:
     ]
     middle = [
         "neutral",
+        "moderate",
         "neither",
         f"neither {worse} nor {better}",
         f"neither {better} nor {worse}",
@@ -106,10 +107,75 @@ def _towards(worse: str, better: str) -> tuple[str, ...]:
     return (*ends[0], *middle, "undecided", "unsure", "not sure", *ends[1][::-1])
 
 
+_LOCAL_SCALES = """
+    stimme überhaupt nicht zu, stimme gar nicht zu, lehne völlig ab, stimme nicht zu, lehne ab,
+      stimme eher nicht zu, lehne eher ab, teils/teils, teils teils, weder noch, neutral,
+      unentschieden, stimme teilweise zu, stimme eher zu, stimme zu, stimme voll zu, stimme
+      völlig zu, stimme voll und ganz zu;
+    trifft überhaupt nicht zu, trifft gar nicht zu, trifft nicht zu, trifft eher nicht zu,
+      trifft kaum zu, teils/teils, teils teils, weder noch, neutral, trifft teilweise zu, trifft
+      eher zu, trifft zu, trifft voll zu, trifft völlig zu, trifft voll und ganz zu;
+    sehr unzufrieden, unzufrieden, eher unzufrieden, teils/teils, teils teils, weder noch,
+      neutral, eher zufrieden, zufrieden, sehr zufrieden;
+    völlig unwichtig, überhaupt nicht wichtig, unwichtig, nicht wichtig, eher unwichtig, weniger
+      wichtig, teils/teils, teils teils, weder noch, neutral, eher wichtig, wichtig, sehr
+      wichtig;
+    nie, niemals, fast nie, selten, gelegentlich, ab und zu, manchmal, oft, häufig, meistens,
+      sehr oft, sehr häufig, fast immer, immer;
+    sehr schlecht, schlecht, eher schlecht, mittelmäßig, mittel, befriedigend, eher gut, gut,
+      sehr gut, ausgezeichnet;
+    gar nicht, überhaupt nicht, kaum, wenig, etwas, mäßig, ziemlich, stark, sehr, sehr stark,
+      voll und ganz;
+    keine, sehr niedrig, niedrig, gering, mittel, mittelmäßig, hoch, sehr hoch;
+    pas du tout d'accord, totalement en désaccord, en désaccord, pas d'accord, plutôt en
+      désaccord, plutôt pas d'accord, ni d'accord ni pas d'accord, ni d'accord ni en désaccord,
+      neutre, plutôt d'accord, d'accord, tout à fait d'accord;
+    très insatisfait, insatisfait, plutôt insatisfait, ni satisfait ni insatisfait, neutre,
+      plutôt satisfait, satisfait, très satisfait;
+    jamais, presque jamais, rarement, occasionnellement, quelquefois, parfois, de temps en
+      temps, souvent, très souvent, presque toujours, toujours;
+    très mauvais, mauvais, assez mauvais, moyen, passable, assez bon, bon, très bon, excellent;
+    pas du tout, très peu, un peu, peu, moyennement, assez, plutôt, beaucoup, très, énormément,
+      tout à fait;
+    très faible, faible, bas, moyen, moyenne, haut, élevé, élevée, très élevé, très élevée;
+    totalmente en desacuerdo, muy en desacuerdo, en desacuerdo, algo en desacuerdo, ni de
+      acuerdo ni en desacuerdo, neutral, indiferente, algo de acuerdo, de acuerdo, muy de
+      acuerdo, totalmente de acuerdo;
+    muy insatisfecho, insatisfecho, algo insatisfecho, ni satisfecho ni insatisfecho, neutral,
+      algo satisfecho, satisfecho, muy satisfecho;
+    nunca, casi nunca, rara vez, raramente, ocasionalmente, a veces, algunas veces, a menudo,
+      con frecuencia, frecuentemente, muchas veces, muy a menudo, casi siempre, siempre;
+    muy malo, malo, regular, bueno, muy bueno, excelente;
+    nada, muy poco, poco, algo, regular, bastante, mucho, muchísimo;
+    muy bajo, bajo, medio, alto, muy alto;
+    per niente d'accordo, completamente in disaccordo, in disaccordo, poco d'accordo, né
+      d'accordo né in disaccordo, neutrale, abbastanza d'accordo, d'accordo, molto d'accordo,
+      completamente d'accordo;
+    per niente, per nulla, poco, abbastanza, molto, moltissimo;
+    mai, quasi mai, raramente, qualche volta, a volte, talvolta, spesso, molto spesso, quasi
+      sempre, sempre;
+    pessimo, scarso, insufficiente, sufficiente, discreto, buono, molto buono, ottimo,
+      eccellente;
+    discordo totalmente, discordo, discordo parcialmente, nem concordo nem discordo, não
+      concordo nem discordo, neutro, indiferente, concordo parcialmente, concordo, concordo
+      totalmente;
+    nunca, quase nunca, raramente, ocasionalmente, às vezes, algumas vezes, frequentemente,
+      muitas vezes, quase sempre, sempre;
+    muito ruim, péssimo, ruim, regular, bom, muito bom, ótimo;
+    helemaal mee oneens, helemaal oneens, zeer mee oneens, mee oneens, oneens, beetje mee
+      oneens, niet mee eens/niet mee oneens, niet eens/niet oneens, neutraal, beetje mee eens,
+      mee eens, eens, zeer mee eens, helemaal mee eens, helemaal eens;
+    zeer ontevreden, ontevreden, neutraal, tevreden, zeer tevreden;
+    nooit, bijna nooit, zelden, af en toe, soms, regelmatig, vaak, meestal, heel vaak, bijna
+      altijd, altijd;
+    zeer slecht, slecht, matig, redelijk, voldoende, goed, zeer goed, uitstekend;
+"""
+"""Of German, French, Spanish, Italian, Portuguese and Dutch, each up to a semicolon."""
+
 _SCALES = (
     *_CYCLES,
     _list("none, very low, low, lower, medium, moderate, normal, high, higher, very high"),
-    _list("none, minimal, mild, minor, moderate, major, severe, critical, fatal"),
+    _list("none, minimal, mild, minor, moderate, major, severe, extreme, critical, fatal"),
     _list("very poor, poor, fair, average, good, very good, excellent, outstanding"),
     _list("very bad, bad, ok, okay, good, very good"),
     _list(
@@ -126,10 +192,12 @@ _SCALES = (
             ("difficult", "easy"),
             ("negative", "positive"),
             ("unsafe", "safe"),
+            ("liberal", "conservative"),
         )
     ),
     _list(
-        "not, not at all, not very, a little, slightly, rather, somewhat, moderately, fairly, quite, "
+        "not, not at all, not very, not too, a little, slightly, rather, somewhat, moderately, fairly, "
+        "pretty, quite, "
         "quite a bit, very, very much, a lot, extremely, completely"
     ),
     _list(
@@ -149,7 +217,7 @@ _SCALES = (
         "prof school, doctorate, doctoral, doctoral degree, phd"
     ),
     _list("tiny, very small, small, medium, large, very large, extra large, huge"),
-    _list("xxs, xs, s, m, l, xl, xxl, xxxl"),
+    _list("xxs, xs, s, m, l, xl, xxl, 2xl, xxxl, 3xl, 4xl, 5xl"),
     _list("beginner, novice, elementary, intermediate, advanced, expert"),
     _list("trainee, junior, mid, senior, lead, principal"),
     _list("freshman, sophomore, junior, senior"),
@@ -160,6 +228,7 @@ _SCALES = (
     _list("basic, standard, plus, premium"),
     _list("underweight, normal, overweight, obese"),
     _list("first, second, third, fourth, fifth"),
+    *(_list(" ".join(scale.split())) for scale in _LOCAL_SCALES.split(";")),
 )
 _LEAST = 3
 """So many words make a scale; two of them may mean something else."""
@@ -185,6 +254,8 @@ _BEYOND = re.compile(
     re.I,
 )
 _ROMAN = re.compile(r"(?:([a-z]+)\s)?([ivx]+)([a-c]?)")
+_MONTH = re.compile(r"([a-z]{3,9})\.?[-\s/]*(\d\d|(?:19|20)\d\d)")
+_SHORT_MONTHS = {month[:3]: at for at, month in enumerate(_MONTHS, 1)}
 _LABELLED = re.compile(r"(\d+)(?:\s*[-–=:.)(]\s*\D.*)?")
 
 
@@ -212,14 +283,16 @@ def in_order(values: Sequence[str], *, graded: bool = False) -> tuple[str, ...] 
     """
     if len(values) < 2:
         return None
-    for order in (_by_scale, _by_number, _by_label, _by_roman, *([_by_letter] if graded else [])):
+    orders = (_by_scale, _by_month, _by_length, _by_number, _by_label, _by_roman)
+    for order in (*orders, *([_by_letter] if graded else [])):
         if (found := order(values)) is not None:
             return found
     return None
 
 
 def _by_scale(values: Sequence[str]) -> tuple[str, ...] | None:
-    texts = {re.sub(r"[\s_-]+", " ", value.strip().lower()): value for value in values}
+    plain = [value.strip().lower().replace("’", "'").partition(", ")[0] for value in values]
+    texts = {re.sub(r"[\s_-]+", " ", text): v for text, v in zip(plain, values, strict=True)}
     if len(texts) < max(len(values), _LEAST):
         return None
     for words in (texts, _without_the_last(texts)):
@@ -236,6 +309,24 @@ def _without_the_last(texts: dict[str, str]) -> dict[str, str]:
     if len(lasts) > 1 or not all(first for first, _, _ in split.values()):
         return {}
     return {split[text][0]: value for text, value in texts.items()}
+
+
+def _by_month(values: Sequence[str]) -> tuple[str, ...] | None:
+    """Months of years: "Dec-08", "Jan 2009"; of two digits, the years from 1969 on."""
+    found = [_MONTH.fullmatch(value.strip().lower()) for value in values]
+    months = [match and _SHORT_MONTHS.get(match[1][:3]) for match in found]
+    if not all(months):
+        return None
+    years = [int(match[2]) if match else 0 for match in found]
+    years = [year + (1900 if 69 <= year < 100 else 2000 if year < 69 else 0) for year in years]
+    return tuple(value for *_, value in sorted(zip(years, months, values, strict=True)))
+
+
+def _by_length(values: Sequence[str]) -> tuple[str, ...] | None:
+    """One sign again and again: "★", "★★", "★★★"; "$", "$$", "$$$"."""
+    plain = [value.strip() for value in values]
+    same = len(set("".join(plain))) == 1 and not plain[0][0].isalnum()
+    return tuple(sorted(values, key=len)) if same and len(values) >= _LEAST else None
 
 
 def _by_number(values: Sequence[str]) -> tuple[str, ...] | None:

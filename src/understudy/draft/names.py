@@ -15,11 +15,17 @@ _WORD = re.compile(rf"[{_UPPER}]+(?![{_LOWER}])|[{_UPPER}]?[{_LOWER}]+|[^\W\d_]+
 _NUMBERED = _set("no nr nbr num number nummer numero número numéro ref reference index")
 _FIRST_NUMBERED = _set("numero número numéro")
 """Where whose number it is comes behind: `numéro de patient`."""
-_PERSONS = _set(
+_ROLES = _set(
+    """
+    interviewer officer agent teacher nurse judge surgeon coach attending manager supervisor director
+    actor artist writer author host seller buyer sender recipient inspector
+    """
+)
+_PERSONS = _ROLES | _set(
     """
     patient pat person people subject subj participant respondent citizen customer cust client
     user member employee emp staff student pupil driver doctor physician provider owner borrower
-    applicant contact passenger household hh family
+    applicant contact passenger household hh family bene beneficiary prvdr physn
     kunde kunden patienten personal mitarbeiter mitglied klient klienten cliente paciente empleado
     usager salarié
     """
@@ -31,7 +37,9 @@ _WHO = _PERSONS | _set(
     txn trip visit encounter stay admission session event device vehicle machine meter serial
     parcel registration reg licence license passport security insurance tax item product row line
     document doc application house property school hospital hosp store shop site clinic station
-    company sequence
+    company sequence certificate npi clm facility
+    bestell bestellung auftrag rechnung vertrag konto fall akte artikel versicherung beleg
+    commande facture contrat compte dossier pedido factura contrato cuenta expediente
     """
 )
 _ALONE = _PERSONS - _set("people household hh family owner contact staff personal") | _set(
@@ -55,11 +63,11 @@ _CONTACTS = _set(
     dirección
     """
 )
-_PEOPLES = _set(
+_PEOPLES = _ROLES | _set(
     """
     first last full middle maiden given family sur fore nick legal patient person customer client
     member employee student user owner doctor physician provider contact applicant passenger
-    player driver father mother parent spouse author teacher agent holder cardholder
+    player driver father mother parent spouse holder cardholder npi prvdr
     """
 )
 _NAMES = _set(
@@ -72,7 +80,9 @@ _NAMES = _set(
 _PROSE = _set(
     """
     comment comments note notes remark remarks description desc text narrative feedback review
-    message body abstract summary details memo
+    message body abstract summary details memo verbatim
+    bemerkung bemerkungen kommentar anmerkung beschreibung commentaire remarque comentario
+    observaciones opmerking nota
     """
 )
 _CODES = _set(
@@ -82,6 +92,7 @@ _CODES = _set(
     county state country tract ward department dept division sector industry occupation branch
     unit channel disposition source method reason cause race ethnicity religion language marital
     gender sex nationality zone block id puma msa cbsa species brand model
+    psu stratum strata cluster precinct beat
     """
 )
 _AMOUNTS = _set(
@@ -121,6 +132,7 @@ class Range:
 _YEARS = Range(1900, 2099)
 _LATITUDE = _set("lat latitude")
 _LONGITUDE = _set("lon lng long longitude")
+_PERCENT = _set("percent percentage pct perc")
 _RANGES = (
     ({"age", "ages", "alter"}, Range(0, 120)),
     ({"month", "mon", "mth", "mnth"}, Range(1, 12)),
@@ -130,7 +142,8 @@ _RANGES = (
     ({"week", "weekno"}, Range(1, 53)),
     ({"hour", "hr"}, Range(0, 23)),
     ({"minute", "second"}, Range(0, 59)),
-    ({"percent", "percentage", "pct", "perc"}, Range(0, 100)),
+    (_PERCENT, Range(0, 1)),
+    (_PERCENT, Range(0, 100)),
     (_LATITUDE, Range(-90, 90)),
     (_LONGITUDE, Range(-180, 180)),
     ({"share", "fraction", "proportion", "probability", "prob"}, Range(0, 1)),
@@ -175,9 +188,14 @@ class Name:
     @property
     def of_people(self) -> bool:
         """Whether it holds the names of people; that of a product or a town is none."""
+        return self.text.strip().lower() == "name" or self.of_persons
+
+    @property
+    def of_persons(self) -> bool:
+        """Whether it says so itself; a `name` alone may be that of a thing."""
         words = self.words
-        named = "name" in words and (len(words) == 1 or bool(_PEOPLES.intersection(words)))
-        return named or bool(_NAMES.intersection(words))
+        named = not {"name", "names"}.isdisjoint(words) and not _PEOPLES.isdisjoint(words)
+        return named or not _NAMES.isdisjoint(words)
 
     @property
     def prose(self) -> bool:

@@ -32,6 +32,8 @@ _MOVED = 0.05
 _CUT = 0.03
 _BEND = 0.01
 _GAP = 0.3
+_ALONE = 3
+"""So many times as far beyond all others as these lie apart is no amount that many share."""
 
 
 def common(counts: NDArray[np.integer]) -> NDArray[np.bool_]:
@@ -98,6 +100,9 @@ def apart(values: Values, counts: Counts) -> NDArray[np.bool_]:
             found |= below & usual
         elif usual[0] and _far(values[1] - values[0], values[1:]):
             found[0] = True
+    lone = common(counts)[-1] and len(values) > 50 and values[-1] >= 999
+    if lone and values[-1] - values[-2] >= _ALONE * (values[-2] - values[0]):
+        found[-1] = True  # 365243 days, where all others are years at most
     top = len(values)
     while top > 5 and usual[top - 1] and values[top - 1] >= 10:
         top -= 1

@@ -32,6 +32,7 @@ _CONTACT = re.compile(
     r"|(https?://|www\.)\S+"
     r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
     r"|[0-9a-f]{32,}"
+    r"|([0-9a-f]{2}[:-]){5}[0-9a-f]{2}"  # of a network card
     r"|(\d{1,3}\.){3}\d{1,3}"
     r"|\d{3}-\d{2}-\d{4}"  # a social security number
     r"|\+\d[\d\s().-]{6,}"  # phones
@@ -50,10 +51,13 @@ _DATED = re.compile(
     r"|\d{1,3}:\d{2}(:\d{2}([.,]\d+)?)?(\s?[ap]\.?m\.?)?",  # times
     re.IGNORECASE,
 )
+_DAYS = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b.*|\d{1,3}:\d{2}(:\d{2}([.,]\d+)?)?")
 _AMOUNT = re.compile(
     r"[-+]?[$€£¥]\s*\d[\d,.' ]*|[-+]?\d[\d,.' ]*\s*[$€£¥%]|\d{1,3}(,\d{3})+(\.\d+)?|\d+,\d+"
 )
 _ICD = re.compile(r"[A-TV-Z]\d[\dA-Z](\.?[\dA-Z]{1,4})?")
+_PHRASE = re.compile(r".*[^\W\d_]{4}.*")
+"""A word: the beginning of what has one is no coarser code."""
 _TOKEN = re.compile(r"(?=\S*\d)\S{4,}")
 _CODE = re.compile(r"[^\d]{1,30}|[<>≤≥]=?\s*\d+(\.\d+)?|\d+(\.\d+)?\s*\+")
 
@@ -80,7 +84,8 @@ def sort_of(name: Name, texts: Sequence[str], counts: NDArray[np.integer]) -> So
     if _mostly(some, _CONTACT) or (distinct > LEAST_HOLDERS and _mostly(some, _STREET, 0.6)):
         return Sort.IDENTIFIER
     several = distinct > LEAST_HOLDERS and distinct > rows / 50
-    if several and (name.of_people or name.reaches):
+    persons = distinct > LEAST_HOLDERS and name.of_persons
+    if persons or (several and (name.of_people or name.reaches)):
         return Sort.IDENTIFIER
     if name.identifies and (distinct > _MANY or (distinct > LEAST_HOLDERS and distinct > rows / 5)):
         return Sort.IDENTIFIER
@@ -93,7 +98,9 @@ def sort_of(name: Name, texts: Sequence[str], counts: NDArray[np.integer]) -> So
         tokens = distinct > rows / 20 and _mostly(some, _TOKEN) and not dated
         if distinct > rows / 2 or tokens:
             return Sort.IDENTIFIER
-    if _is_long(some) and distinct > LONGEST_LIST:
+    if _is_long(some) and (distinct > LONGEST_LIST or name.prose):
+        return Sort.PROSE
+    if distinct > LONGEST_LIST and _mostly(some, _DAYS):  # in mixed forms, or of two centuries
         return Sort.PROSE
     covered = _COVERED if distinct > _SHORT else _COVERED_SHORT
     listed = 0 < int(often.sum()) <= LONGEST_LIST and shared >= covered
@@ -104,7 +111,9 @@ def prefixes(name: Name, texts: Sequence[str]) -> tuple[int, ...]:
     """Lengths at which the beginnings of codes are coarser codes, by the name or by their form."""
     some = texts[:: max(1, len(texts) // _LOOKED)]
     letters = {text[:1] for text in some}
-    return name.prefixes or ((3, 1) if len(letters) >= _LETTERS and _mostly(some, _ICD) else ())
+    if name.prefixes and not _mostly(some, _PHRASE, 0.5):
+        return name.prefixes
+    return (3, 1) if len(letters) >= _LETTERS and _mostly(some, _ICD) else ()
 
 
 def _mostly(texts: Sequence[str], form: re.Pattern[str], share: float = 0.9) -> bool:

@@ -265,6 +265,11 @@ def _check_first_line(columns: tuple[str, ...], where: str) -> None:
             f"{where} seems to have no header, its first line holds only numbers: {_ADD_A_HEADER}"
         )
     empty = [at for at, name in enumerate(columns, 1) if not name.strip()]
+    if len(empty) == len(columns) - 1 > 0 and columns[0].strip():
+        raise SourceError(
+            f"{where}: the first line seems to be a title, all its cells but one are empty: take away "
+            "what stands above the names of the columns"
+        )
     if empty:
         raise SourceError(
             f"{where}: cell {empty[0]} of the first line is empty, so the header seems to be "
