@@ -9,6 +9,7 @@ from scipy.special import wrightomega
 from tests.thorough import examples
 
 from understudy.models import _kernels as kernels
+from understudy.models.blocks import Block
 
 
 @pytest.mark.parametrize(
@@ -173,17 +174,75 @@ def test_weigh_is_bincount():
     assert kernels.parts(10**6).shape == (1, 10**6)
 
 
-def test_gather_and_scale_are_bincount_and_indexing():
+def test_join_weigh_and_scale_are_bincount_and_indexing():
     rng = np.random.default_rng(2)
     one, two = rng.integers(3, size=(2, 100)).astype(np.uint16)
     weights, factors = rng.random(100), rng.random(9)
     along, across = np.arange(0, 9, 3, dtype=np.int32), np.arange(3, dtype=np.int32)
-    cells, parts = 3 * one.astype(int) + two, kernels.parts(9)
-    kernels.gather(one, along, two, across, weights, parts)
+    cells, parts = np.empty(100, np.uint16), kernels.parts(9)
+    kernels.join(one, along, two, across, cells)
+    np.testing.assert_array_equal(cells, 3 * one.astype(int) + two)
+    held = np.zeros((3, 3), np.bool_)
+    kernels.mark(one, two, held)
+    np.testing.assert_array_equal(held.reshape(-1), np.isin(np.arange(9), cells))
+    kernels.weigh(cells, weights, parts)
     np.testing.assert_allclose(parts.sum(axis=0), np.bincount(cells, weights, 9), rtol=1e-13)
-    scaled = weights.copy()
-    kernels.scale(one, along, two, across, factors, scaled)
+    scaled, again, others = weights.copy(), weights.copy(), cells[::-1].copy()
+    kernels.scale(cells, factors, scaled)
     np.testing.assert_allclose(scaled, weights * factors[cells], rtol=1e-15)
+    both, apart = kernels.parts(9), kernels.parts(9)
+    kernels.scale_and_weigh(cells, factors, others, again, both)
+    kernels.weigh(others, scaled, apart)
+    assert np.array_equal(again, scaled)
+    assert np.array_equal(both, apart)
+
+
+def refined(current, y, ratio, empty, margins, rows, part, theta):
+    """What `refine` does, in NumPy and with the loops that it is made of."""
+    base = np.where(empty, 0.0, current * np.exp(-theta))
+    if margins is None:
+        base *= rows / base.sum()
+    else:
+        kernels.balance(base.reshape([m.size for m in margins]), *margins, 3)
+    solved = np.empty_like(base)
+    with np.errstate(divide="ignore"):
+        kernels.solve(y, np.log(base), ratio, rows, solved)
+    if margins is not None:
+        grid = solved.reshape([m.size for m in margins])
+        kernels.hold(grid, ratio.reshape(grid.shape), *margins, 2)
+        kernels.balance(grid, *margins, 2)
+    inside = (current > 0) & ~empty
+    factors = np.divide(solved, current, out=np.ones_like(current), where=inside)
+    step = np.log(factors)
+    if part < 1 and margins is not None:
+        grid = np.where(inside, step, np.nan).reshape([m.size for m in margins])
+        means = np.add.outer(np.nanmean(grid, axis=1), np.nanmean(grid, axis=0))
+        step = np.where(np.isnan(grid), means - np.nanmean(grid), grid).reshape(-1)
+    if part < 1:
+        step = part * step
+        factors = np.exp(step)
+    theta = np.where(empty, -40.0, np.clip(theta + step, -40, 40))
+    return np.where(empty, 0.0, factors), theta
+
+
+@pytest.mark.parametrize("part", [1.0, 0.3])
+@pytest.mark.parametrize("pair", [True, False])
+@pytest.mark.parametrize("some", [True, False])
+def test_refine_against_numpy(pair, part, some):
+    rng = np.random.default_rng(8)
+    y, theta = rng.uniform(0, 100, 12), rng.normal(size=12)
+    current = np.where(rng.random(12) < 0.2, 0.0, rng.uniform(0, 100, 12))
+    current *= y.sum() / current.sum()
+    ratio, empty = rng.uniform(0.1, 10, 12), np.arange(12) == 5
+    grid = y.reshape(3, 4)
+    margins = (grid.sum(axis=1), grid.sum(axis=0)) if pair else None
+    block = Block((0, 1), None, y, ratio, ratio, margins, empty=empty if some else None)
+    block.theta = theta
+    found = block.refine(current, y.sum(), part)
+    told = current, y, ratio, empty & some, margins, y.sum(), part, theta
+    factors, expected = refined(*told)
+    np.testing.assert_allclose(found, factors, rtol=1e-10)
+    np.testing.assert_allclose(block.theta, expected, rtol=1e-10, atol=1e-12)
 
 
 def terms_of(tables):

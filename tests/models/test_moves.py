@@ -62,8 +62,7 @@ def test_records_far_from_the_model_are_moved_to_it_where_weights_collapse():
     blocks, columns = parts(codes, shape)
     weighed = independent_cloud(columns, shape)
     for _ in range(6):
-        for block in (*blocks, *columns):
-            weighed.refine(block)
+        weighed.refine([*blocks, *columns])
     assert weighed.effective < 0.1 * weighed.size
     blocks, columns = parts(codes, shape)
     moved = independent_cloud(columns, shape)

@@ -15,11 +15,14 @@ __all__ = [
     "conditionals",
     "count",
     "draw",
-    "gather",
     "gibbs",
     "hold",
+    "join",
+    "mark",
     "parts",
+    "refine",
     "scale",
+    "scale_and_weigh",
     "solve",
     "swap",
     "tabulate",
@@ -28,11 +31,11 @@ __all__ = [
 
 _TURNS, _LARGE = 4, 100_000
 _GOLDEN = (math.sqrt(5) - 1) / 2
-_TILT = 60.0
+_TILT, _FURTHEST = 60.0, 40.0
 
 
 def parts(cells: int) -> NDArray[np.float64]:
-    """Empty parts of a table for `weigh` and `gather`: several, unless it is large."""
+    """Empty parts of a table for `weigh`: several, unless it is large."""
     return np.zeros((_TURNS if cells < _LARGE else 1, cells))
 
 
@@ -149,6 +152,80 @@ def hold(m: Any, ratio: Any, rows: Any, columns: Any, times: int) -> None:
                 slope += m[i, j] / (m[i, j] + ratio[i, j])
             for i in range(m.shape[0]):
                 m[i, j] *= _shift(columns[j] - s, slope, m[i, j], ratio[i, j])
+
+
+@kernel
+def _carry(step: Any, rows: Any, columns: Any) -> None:
+    """Give every cell that has no step, NaN, that of its row and column; they are filled as well."""
+    many, mean = 0, 0.0
+    columns[:] = 0.0
+    for i in range(rows.size):
+        rows[i] = 0.0
+        count = 0
+        for j in range(columns.size):
+            if not math.isnan(step[i, j]):
+                rows[i] += step[i, j]
+                count += 1
+        mean += rows[i]
+        many += count
+        rows[i] /= max(count, 1)
+    for j in range(columns.size):
+        count = 0
+        for i in range(rows.size):
+            if not math.isnan(step[i, j]):
+                columns[j] += step[i, j]
+                count += 1
+        columns[j] /= max(count, 1)
+    for i in range(rows.size):
+        for j in range(columns.size):
+            if math.isnan(step[i, j]):
+                step[i, j] = rows[i] + columns[j] - mean / max(many, 1)
+
+
+@kernel
+def refine(
+    current: Any, y: Any, ratio: Any, empty: Any, rows: Any, columns: Any, total: float, part: float,
+    theta: Any, base: Any, factors: Any,
+) -> None:  # fmt: skip
+    """Fill `factors` with those that take a table to its solution, and add their logarithms to theta.
+
+    See `understudy.models.blocks.Block.refine`. `rows` and `columns` have no values where margins are
+    not held, and `empty` none where no cell is; `base` is room for a table and its margins.
+    """
+    size, grid = current.size, (rows.size, columns.size)
+    held, reached = rows.size > 0, 0.0
+    for c in range(size):
+        base[c] = current[c] * math.exp(-theta[c])
+        if empty.size and empty[c]:
+            base[c] = 0.0
+        reached += base[c]
+    if held:
+        balance(base[:size].reshape(grid), rows, columns, 3)
+    for c in range(size):
+        if not held:
+            base[c] *= total / max(reached, 1e-300)
+        base[c] = math.log(base[c]) if base[c] > 0.0 else -np.inf
+    solve(y, base[:size], ratio, total, factors)
+    if held:
+        hold(factors.reshape(grid), ratio.reshape(grid), rows, columns, 2)
+        balance(factors.reshape(grid), rows, columns, 2)
+    # From here on `base` is the step, NaN where nothing is.
+    for c in range(size):
+        if current[c] > 0.0 and not (empty.size and empty[c]):
+            factors[c] /= current[c]
+            base[c] = math.log(max(factors[c], 1e-300))
+        else:
+            factors[c], base[c] = 1.0, np.nan
+    if part < 1.0 and held:
+        _carry(base[:size].reshape(grid), base[size : size + grid[0]], base[size + grid[0] :])
+    for c in range(size):
+        step = 0.0 if math.isnan(base[c]) else base[c]
+        if part < 1.0:
+            step *= part
+            factors[c] = math.exp(step)
+        theta[c] = min(max(theta[c] + step, -_FURTHEST), _FURTHEST)
+        if empty.size and empty[c]:
+            theta[c], factors[c] = -_FURTHEST, 0.0
 
 
 @kernel
@@ -318,18 +395,34 @@ def swap(
 
 
 @kernel
-def gather(first: Any, along: Any, second: Any, across: Any, weights: Any, parts: Any) -> None:
-    """As `weigh`, for the cell c = along[first] + across[second]."""
-    turn = parts.shape[0] - 1
-    for r in range(weights.size):
-        parts[r & turn, along[first[r]] + across[second[r]]] += weights[r]
+def join(first: Any, along: Any, second: Any, across: Any, cells: Any) -> None:
+    """cells[r] = along[first[r]] + across[second[r]]."""
+    for r in range(cells.size):
+        cells[r] = along[first[r]] + across[second[r]]
 
 
 @kernel
-def scale(first: Any, along: Any, second: Any, across: Any, factors: Any, weights: Any) -> None:
-    """Multiply the weight of every record by the factor of its cell, along[first] + across[second]."""
+def mark(first: Any, second: Any, held: Any) -> None:
+    """held[first[r], second[r]] = True."""
+    for r in range(first.size):
+        held[first[r], second[r]] = True
+
+
+@kernel
+def scale(cells: Any, factors: Any, weights: Any) -> None:
+    """Multiply the weight of every record by the factor of its cell."""
     for r in range(weights.size):
-        weights[r] *= factors[along[first[r]] + across[second[r]]]
+        weights[r] *= factors[cells[r]]
+
+
+@kernel
+def scale_and_weigh(cells: Any, factors: Any, others: Any, weights: Any, parts: Any) -> None:
+    """`scale` by the factors of some cells and then `weigh` in others, in one pass."""
+    turn = parts.shape[0] - 1
+    for r in range(weights.size):
+        weight = weights[r] * factors[cells[r]]
+        weights[r] = weight
+        parts[r & turn, others[r]] += weight
 
 
 @kernel

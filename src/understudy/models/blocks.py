@@ -45,9 +45,9 @@ _SIGNIFICANT = 2.0
 """Deviations by which a second view must differ from independence to be used."""
 _CLEAR = 3.0
 """Deviations by which a model must be off a table to contradict it; chosen on generated tables."""
-_THETA = 40.0
 _SURE = 0.01
 """e where a function is believed: its uncertainty is in the table already."""
+_NONE, _NO_CELL = np.zeros(0), np.zeros(0, np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,34 +116,13 @@ class Block:
         """
         from understudy.models import _kernels as kernels
 
-        base = current * np.exp(-self.theta)
-        if self.empty is not None:
-            base[self.empty] = 0.0
-        if self.margins is not None:
-            first, second = self.margins
-            kernels.balance(base.reshape(first.size, second.size), first, second, 3)
-        else:
-            base *= rows / max(float(base.sum()), 1e-300)
-        with np.errstate(divide="ignore"):
-            log_base = np.log(base)
-        solved = np.empty_like(base)
-        kernels.solve(self.y, log_base, self.ratio, rows, solved)
-        if self.margins is not None:
-            first, second = self.margins
-            grid = solved.reshape(first.size, second.size)
-            kernels.hold(grid, self.ratio.reshape(grid.shape), first, second, 2)
-            kernels.balance(grid, first, second, 2)
-        inside = current > 0 if self.empty is None else (current > 0) & ~self.empty
-        factors = np.divide(solved, current, out=np.ones_like(current), where=inside)
-        step = np.log(np.maximum(factors, 1e-300), out=np.zeros_like(factors), where=inside)
-        if part < 1:
-            if self.margins is not None:
-                step = _carried(step, inside, (self.margins[0].size, self.margins[1].size))
-            step = part * step
-            factors = np.exp(step)
-        self.theta = np.clip(self.theta + step, -_THETA, _THETA)
-        if self.empty is not None:
-            self.theta[self.empty], factors[self.empty] = -_THETA, 0.0
+        first, second = self.margins or (_NONE, _NONE)
+        empty = _NO_CELL if self.empty is None else self.empty
+        theta, factors = self.theta.copy(), np.empty_like(current)
+        room = np.empty(current.size + first.size + second.size)
+        own = self.y, self.ratio, empty, first, second
+        kernels.refine(current, *own, float(rows), float(part), theta, room, factors)
+        self.theta = theta
         return factors
 
     def contradicted(self, table: Table, spread: float) -> bool:
@@ -162,17 +141,6 @@ class Block:
         kappa = per_cell(off, noise, table, max(beyond / float(table.sum()), 1e-9))
         self.ratio = np.minimum(self.ratio, self.noise / kappa)
         return True
-
-
-def _carried(step: Table, inside: NDArray[np.bool_], shape: tuple[int, int]) -> Table:
-    """The step, with that of its row and column in every cell that nothing is in."""
-    grid, there = step.reshape(shape), inside.reshape(shape)
-    rows, columns = (
-        grid.sum(axis=axis, keepdims=True) / np.maximum(there.sum(axis=axis, keepdims=True), 1)
-        for axis in (1, 0)
-    )
-    mean = grid.sum() / max(int(there.sum()), 1)
-    return np.where(there, grid, rows + columns - mean).reshape(-1)
 
 
 def beliefs(

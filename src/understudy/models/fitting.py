@@ -122,9 +122,10 @@ def fit(
         codes = project(codes)
     cloud = Cloud(codes, shape, rows)
     silent = [block for block in found if not block.shows]
-    missed = _contradicted(cloud.part(max(1, cloud.size // _TOLD_BY)), found)
+    part = cloud.part(max(1, cloud.size // _TOLD_BY))
+    missed = _contradicted(part, found)
     blocks += [_smooth(block, estimates, ordered) for block in silent if block in missed]
-    if _weigh(cloud, blocks, columns, effort.sweeps, tell):
+    if _weigh(cloud, part, blocks, columns, effort.sweeps, tell):
         if late := _contradicted(cloud, found):
             new = [block for block in silent if block in late and block not in missed]
             _further(cloud, [*blocks, *new], columns, tell)
@@ -196,6 +197,7 @@ def _fit_tree(
 
 def _weigh(
     cloud: Cloud,
+    part: Cloud,
     blocks: Sequence[Block],
     columns: Sequence[Block],
     sweeps: int,
@@ -203,19 +205,16 @@ def _weigh(
 ) -> bool:
     """Fit the weights; False, and all factors as they were, if too few records would be effective.
 
-    A part of the records tells whether to try.
+    A part of the records, not weighed yet, tells whether to try.
     """
     every = (*blocks, *columns)
     before = [block.theta for block in every]
-    for trial, most in ((cloud.part(max(1, cloud.size // _TOLD_BY)), 1), (cloud, sweeps)):
+    for trial, most in ((part, 1), (cloud, sweeps)):
         for block, theta in zip(every, before, strict=True):
             block.theta = theta
         for _ in range(most):
             tell()
-            moved = off = 0.0
-            for block in every:
-                change, rest = trial.refine(block)
-                moved, off = moved + change, off + rest
+            moved, off = map(np.sum, trial.refine(every))
             if trial.effective < _HEALTHY * trial.size:
                 for block, theta in zip(every, before, strict=True):
                     block.theta = theta
@@ -239,8 +238,7 @@ def _further(
     before = cloud.weights.copy()
     for _ in range(_FURTHER):
         tell()
-        for block in blocks:
-            cloud.refine(block)
+        cloud.refine(blocks)
         cloud.hold(columns)
     if cloud.effective < _HEALTHY * cloud.size:
         cloud.weights = before
@@ -248,9 +246,11 @@ def _further(
 
 def _reach(cloud: Cloud, blocks: Sequence[Block]) -> dict[Clique, NDArray[np.bool_]]:
     """The cells of every pair that is fitted which some record is in."""
+    from understudy.models import _kernels as kernels
+
     reach: dict[Clique, NDArray[np.bool_]] = {}
     for pair in dict.fromkeys(block.clique for block in blocks if len(block.clique) == 2):
         held = np.zeros([cloud.shape[i] for i in pair], np.bool_)
-        held[cloud.codes[pair[0]], cloud.codes[pair[1]]] = True
+        kernels.mark(cloud.codes[pair[0]], cloud.codes[pair[1]], held)
         reach[pair] = held
     return reach

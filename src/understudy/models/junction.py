@@ -233,7 +233,8 @@ class JunctionTree:
             empty = block.sum(axis=1) <= 0  # reached by rounding alone
             if empty.any():
                 block = np.where(empty[:, None], block.sum(axis=0), block)
-            along = order[np.argsort(group[order], kind="stable")] if shared else order
+            small = group.astype(np.min_scalar_type(groups - 1))  # sorted faster
+            along = order[np.argsort(small[order], kind="stable")] if shared else order
             picked = np.empty(rows, np.int64)
             kernels.draw(np.cumsum(block, axis=1), group, along, rng.random(groups), picked)
             sizes = tuple(self.shape[i] for i in fresh)

@@ -45,6 +45,9 @@ _LAST_STEPS = 10
 _HOLDING, _IN_PLACE = 15, 2e-4
 """Columns are put in place so often at most, or until none is off by more of the rows."""
 _OUT_OF_REACH = np.float32(-30.0)
+_NONE = np.zeros(0)
+_LOCATED = 100_000_000
+"""Cells of records that are held in memory."""
 _CROWDED, _LOOKED = 1.5, 4_000
 """A value is held back where it would get 1.5 times its share, on about so many records."""
 
@@ -55,9 +58,20 @@ class Cloud:
     def __init__(
         self, codes: Sequence[NDArray[Any]] | NDArray[Any], shape: tuple[int, ...], rows: float
     ) -> None:
-        self.codes = np.stack([column.astype(np.uint16) for column in codes])
         self.shape, self.rows = shape, rows
+        self.codes = np.stack([column.astype(np.uint16) for column in codes])
         self.weights = np.full(self.size, rows / self.size)
+
+    @property
+    def codes(self) -> NDArray[np.uint16]:
+        """A row for every column; to be replaced, not written to."""
+        return self._codes
+
+    @codes.setter
+    def codes(self, codes: NDArray[np.uint16]) -> None:
+        self._codes = codes
+        self._located: dict[Clique | Block, NDArray[Any]] = {}
+        self._room = _LOCATED
 
     @property
     def size(self) -> int:
@@ -78,26 +92,57 @@ class Cloud:
         from understudy.models import _kernels as kernels
 
         parts = kernels.parts(block.y.size)
-        kernels.gather(*self._cells(block), self.weights, parts)
-        table = parts.sum(axis=0)
-        table *= self.rows / max(float(table.sum()), 1e-300)
-        return table
+        kernels.weigh(self.cells(block), self.weights, parts)
+        return self._counts(parts)
 
-    def refine(self, block: Block, part: float = 1.0) -> tuple[float, float]:
-        """Take the weights to what the block wants; how far its table moved and was off."""
+    def refine(self, blocks: Sequence[Block], part: float = 1.0) -> tuple[Table, Table]:
+        """Take the weights to what every block wants, in turn; how far tables moved and were off."""
         from understudy.models import _kernels as kernels
 
-        table = self.table(block)
-        factors = block.refine(table, self.rows, part)
-        kernels.scale(*self._cells(block), factors, self.weights)
-        after = factors * table
-        return float(np.abs(after - table).sum()), float(np.abs(after - block.y).sum())
+        cells, factors = self._codes[0, :0], _NONE
+        moved, off = np.zeros(len(blocks)), np.zeros(len(blocks))
+        for k, block in enumerate(blocks):
+            others, parts = self.cells(block), kernels.parts(block.y.size)
+            if cells.size and cells.dtype == others.dtype:
+                kernels.scale_and_weigh(cells, factors, others, self.weights, parts)
+            else:
+                kernels.scale(cells, factors, self.weights[: cells.size])
+                kernels.weigh(others, self.weights, parts)
+            table = self._counts(parts)
+            cells, factors = others, block.refine(table, self.rows, part)
+            after = factors * table
+            off[k] = np.abs(after - block.y).sum()
+            after -= table
+            moved[k] = np.abs(after).sum()
+        kernels.scale(cells, factors, self.weights[: cells.size])
+        return moved, off
+
+    def cells(self, block: Block) -> NDArray[Any]:
+        """The block's cell of every record; kept while there is room, for as long as the codes."""
+        from understudy.models import _kernels as kernels
+
+        *others, last = block.clique
+        key = block.clique if block.labels is None else block
+        if key in self._located:
+            return self._located[key]
+        if not others and block.labels is None:
+            return self._codes[last]
+        strides = block.strides(self.shape)
+        cells = np.empty(self.size, np.uint16 if block.y.size <= 2**16 else np.uint32)
+        if len(others) == 1:
+            kernels.join(self._codes[others[0]], strides[0], self._codes[last], strides[1], cells)
+        else:
+            cells[:] = sum(s[self._codes[i]] for i, s in zip(block.clique, strides, strict=True))
+        if cells.size <= self._room:
+            self._room -= cells.size
+            self._located[key] = cells
+        return cells
 
     def hold(self, columns: Sequence[Block]) -> None:
         """Put all columns in place, those known best last: near-copies push each other off."""
         in_turn = sorted(columns, key=lambda block: -float(block.noise[0]))
         for _ in range(_HOLDING):
-            if max(self.refine(block)[0] for block in in_turn) < _IN_PLACE * self.rows:
+            if self.refine(in_turn)[0].max() < _IN_PLACE * self.rows:
                 break
         self.weights *= self.rows / self.weights.sum()
 
@@ -109,18 +154,10 @@ class Cloud:
         self.codes = np.ascontiguousarray(self.codes[:, chosen])
         self.weights = np.full(self.size, self.rows / self.size)
 
-    def _cells(self, block: Block) -> tuple[NDArray[Any], ...]:
-        """(codes, how far each moves the cell) of two columns; of more, all but the last are one."""
-        strides = block.strides(self.shape)
-        *others, last = block.clique
-        if not others:
-            return self.codes[last], strides[0], self.codes[last], np.zeros_like(strides[0])
-        if len(others) == 1:
-            return self.codes[others[0]], strides[0], self.codes[last], strides[1]
-        cell = np.zeros(self.size, np.int32)
-        for i, along in zip(others, strides[:-1], strict=True):
-            cell += along[self.codes[i]]
-        return cell, np.arange(int(cell.max()) + 1, dtype=np.int32), self.codes[last], strides[-1]
+    def _counts(self, parts: Table) -> Table:
+        table = parts.sum(axis=0)
+        table *= self.rows / max(float(table.sum()), 1e-300)
+        return table
 
 
 def spread(
@@ -142,10 +179,8 @@ def spread(
     for _ in range(rounds):
         tell()
         before = [block.theta.copy() for block in every]
-        for block in blocks:
-            cloud.refine(block, step)
-        for block in columns:
-            cloud.refine(block)
+        cloud.refine(blocks, step)
+        cloud.refine(columns)
         share = cloud.effective / cloud.size
         whole += step == _STEP and share >= _EQUAL
         power = _power(cloud.weights)
@@ -153,12 +188,12 @@ def spread(
             block.theta = start + power * (block.theta - start)
         cloud.weights **= power
         cloud.resample(rng)
-        before_moves = cloud.codes.copy()
+        before_moves = cloud.codes
         _draw_anew(cloud, blocks, columns, reach, rng)
         if project is not None:
             kept = np.stack(project(list(cloud.codes)))
             broken = (kept != cloud.codes).any(axis=0)
-            cloud.codes[:, broken] = before_moves[:, broken]
+            cloud.codes = np.where(broken, before_moves, cloud.codes)
         if whole == 2:
             break
         if share < _FEW:
@@ -179,8 +214,7 @@ def _finish(
     for last in range(_LAST_STEPS):
         tell()
         before = cloud.weights.copy()
-        for block in blocks:
-            cloud.refine(block, step)
+        cloud.refine(blocks, step)
         cloud.hold(columns)
         if last and cloud.effective < _EQUAL * cloud.size:
             cloud.weights = before
