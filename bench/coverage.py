@@ -21,9 +21,9 @@ constant of the estimator. Of latent classes and rounded numbers the number of r
 together a strong dependence (parity). `triples` is the copula with six of its columns and
 `marginals:3` as its workload, so that a certified marginal holds that dependence.
 
-`--calibration` takes four others instead: on `curved`, `heavy` and `sorts` it was chosen what is missed
-inside runs and how steep densities are at a quantile, and that bounds of different kinds add up as
-squares; `rounded` showed what a number in a single bin tells of its spread.
+`--calibration` takes five others instead: on `curved`, `heavy` and `sorts` it was chosen what is missed
+inside runs, and that bounds of different kinds add up as squares; `rounded` showed what a number in a
+single bin tells of its spread, and `stepped` what wide bins hide where densities jump or have a heap.
 
 *Naive* is what people do: the synthetic rows taken as data, with the textbook's interval.
 """
@@ -608,6 +608,29 @@ def rounded() -> Population:
     return replace(whole, name="rounded", rows=rows, numbers=found, rows_public=False)
 
 
+def stepped() -> Population:
+    """`sorts` with pay that jumps inside wide bins, ages in blocks, and hours that are mostly 38."""
+    rng, whole = np.random.default_rng(8404), sorts()
+
+    def rank(name: str) -> Array:
+        return (np.argsort(np.argsort(whole.rows[name])) + 0.5) / SIZE
+
+    def blocks(name: str, edges: Array) -> Array:
+        law = rng.dirichlet(np.full(len(edges) - 1, 2.0))
+        return np.interp(rank(name), np.append(0.0, law.cumsum()), edges)
+
+    hours = np.where(rng.random(SIZE) < 0.4, 38.0, np.rint(whole.rows["hours"]))
+    rows = {
+        **whole.rows,
+        "income": blocks("income", 4_000 * 1.5 ** np.arange(11)),
+        "age": blocks("age", np.linspace(16, 93, 8)),
+        "hours": np.clip(hours, 0, 79),
+    }
+    bins = {"income": Number(0, 240_000, 18), "age": Number(15, 95, 16)}
+    bins["hours"] = Number(0, 80, 8, 0)
+    return replace(whole, name="stepped", rows=rows, numbers=bins)
+
+
 # -- runs ----------------------------------------------------------------------------------------
 
 
@@ -994,7 +1017,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         tables = report([chosen.file, *chosen.more])
         return print(tables) if chosen.into is None else written(chosen.into, tables)
     if chosen.calibration:
-        populations = [curved(), heavy(), sorts(), rounded()]
+        populations = [curved(), heavy(), sorts(), rounded(), stepped()]
     else:
         populations = [copula(), latent(), network(), heaped(), triples()]
         populations += [adult(chosen.adult)] if chosen.adult else []

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from understudy.errors import WorkloadError
-from understudy.estimates.inner import DRAWN, inner, steepness
+from understudy.estimates.inner import DRAWN, Placed, inner, placed
 from understudy.schema import Boolean, Category, Date, Integer, Number
 
 SHAPED = Integer("x", edges=(0, 4, 9), shape={"leaves": (0, 1, 4, 5, 10), "weights": (3, 1, 0, 4)})
@@ -43,16 +43,29 @@ def test_a_shape_has_its_own_means_and_noise():
     assert not inner(Integer("x", 0, 9, bins=5), 10.0).uncertain.any()
 
 
-def test_steepness_follows_neighbours():
+def test_what_cells_may_hide_follows_neighbours():
     column = Number("x", 0, 4, bins=4)
-    shares = np.array([0.1, 0.2, 0.3, 0.4])
-    assert steepness(column, shares) == pytest.approx([0.5, 0.25, 1 / 6, 0.125])
-    assert steepness(column, np.array([0.0, 0.5, 0.5, 0.0])) == pytest.approx([2, 0.25, 0.25, 2])
-    bent = np.array([0.1, 0.3, 0.3, 0.3])  # it rises by 0.2, and then no more: by 0.3 at the start
-    assert steepness(column, bent) == pytest.approx([1.5, 1 / 6, 0, 0])
-    assert not steepness(Integer("x", 0, 3), shares).any()
-    assert not steepness(SHAPED, np.array([0.5, 0.5])).any()
-    assert steepness(Number("x", 0, 4, bins=1, nullable=True), np.array([1.0, 0])).tolist() == [
-        1,
-        0,
-    ]
+    rising = placed(column, np.array([0.1, 0.2, 0.3, 0.4]))
+    assert rising.lean == pytest.approx([0.5, 0.25, 1 / 6, 0.1875])  # half the step, at most half
+    assert rising.loose == pytest.approx(
+        [0, 0, 0, 0.75 * 0.625]
+    )  # it ends: 0.4 where 0.15 were due
+    heap = placed(column, np.array([0.1, 0.7, 0.1, 0.1]))
+    assert heap.loose[1] == pytest.approx(0.75 * 6 / 7)
+    assert placed(column, np.array([0.0, 0.5, 0.5, 0.0])).total[[0, 3]].tolist() == [1, 1]
+    assert not placed(Integer("x", 0, 3), np.full(4, 0.25)).total.any()
+    assert not placed(SHAPED, np.array([0.5, 0.5])).total.any()
+    assert placed(Number("x", 0, 4, bins=1, nullable=True), np.array([1.0, 0])).loose[1] == 0
+
+
+def test_densities_with_a_step_and_a_heap_are_off_by_that_much():
+    at, point = (np.arange(1000) + 0.5) / 1000, np.arange(1, 1001) / 1000
+    step = np.where(at < 0.5, 1.3, 0.7)
+    for told, below, mean in (
+        (Placed(np.array([0.3]), np.zeros(1)), np.cumsum(step) / 1000, at @ step / 1000),
+        (Placed(np.zeros(1), np.array([0.4])), 0.4 + 0.6 * point, 0.3),  # the heap at the start
+    ):
+        off = np.abs(below - point)
+        assert np.all(off <= told.below(point) + 1e-9)
+        assert off.max() == pytest.approx(told.below(point)[off.argmax()])
+        assert abs(mean - 0.5) == pytest.approx(told.mean[0] / 2)

@@ -77,13 +77,21 @@ def test_intervals_cover(releases, asked):
 
 
 def test_a_wrong_noise_does_not_cover(releases):
-    truth, wrong = population("mean(x)", tiny.truth()), []
+    asked = "odds(b, a = 'q')"
+    truth, wrong = population(asked, tiny.truth()), []
     for known in releases[:60]:
         tables = [Measured(t.clique, t.values, t.sigma / 8) for t in known.tables]
-        told = estimate(tiny.known(known.model.marginal((0, 1, 2)), tables, ROWS), "mean(x)",
-                        "table")  # fmt: skip
+        told = estimate(tiny.known(known.model.marginal((0, 1, 2)), tables, ROWS), asked, "table")
         wrong.append(told.low <= truth <= told.high)
     assert np.mean(wrong) < 0.8
+
+
+def test_wide_bins_are_named_where_they_are_most_of_an_interval():
+    rng, truth = np.random.default_rng(6), tiny.truth()
+    tables = tiny.counted(np.rint(1e6 * truth), 1.0, rng)
+    sure = tiny.known(truth, tables, 10**6)
+    assert "wide bins" in estimate(sure, "mean(x)", "table").warning
+    assert estimate(sure, "share(x >= 4 and b)", "table").warning is None
 
 
 def test_parts_by_target(releases):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import prod, sqrt
+from math import prod
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from understudy._types import Clique
 from understudy.constraints.predicate import Predicate
 from understudy.errors import WorkloadError
-from understudy.estimates.inner import Inner, inner, steepness
+from understudy.estimates.inner import Inner, Placed, inner, placed
 from understudy.estimates.points import Points
 from understudy.models import View
 from understudy.schema import Schema
@@ -22,8 +22,6 @@ from understudy.schema import Schema
 MOST_CELLS = 5_000_000
 """Cells of the columns of one condition."""
 _DRAWS = 100_000
-_TO_THE_MEAN = 1 / sqrt(3)
-"""A steepness of s moves the mean of a cell by w·s/6, which is s/√3 of its deviation w/√12."""
 
 Floats = NDArray[np.float64]
 
@@ -94,8 +92,8 @@ class Frame:
 
     points: Points
     numbers: Mapping[int, Inner]
-    steep: Mapping[int, Floats]
-    """How steep densities inside the cells of every column are."""
+    placed: Mapping[int, Placed]
+    """How unevenly values may stand inside the cells of every column."""
     nudged: tuple[int | Condition, float] | None = None
 
     @classmethod
@@ -107,7 +105,7 @@ class Frame:
         return cls(
             points,
             {i: inner(columns[i], shape_noise) for i in numbers},
-            {i: steepness(column, model.marginal((i,))) for i, column in columns.items()},
+            {i: placed(column, model.marginal((i,))) for i, column in columns.items()},
         )
 
     def __len__(self) -> int:
@@ -160,18 +158,20 @@ class Frame:
         for i, held in self.numbers.items():
             if np.any(held.deviation > 0):
                 codes = np.minimum(self.codes(i), len(held))
-                bias = self.steep[i][: len(held)] * _TO_THE_MEAN
+                bias = self.placed[i].mean[: len(held)] * held.half
                 found.append(Source(i, codes, np.append(bias, 0.0), np.append(held.relative, 0.0)))
         for each in conditions:
             if each.cut:
                 sizes = each.share.shape
                 cells = np.ravel_multi_index(tuple(self.codes(i) for i in each.clique), sizes)
-                steep = np.zeros(sizes)
+                off = np.zeros(sizes)
                 for axis, i in enumerate(each.clique):
-                    own = self.steep[i]
-                    extent = [1] * len(sizes)
-                    extent[axis] = len(own)
-                    steep = np.maximum(steep, own.reshape(extent))
-                bias = steep * np.sqrt(each.share * (1 - each.share))
+                    extent = np.ones(len(sizes), int)
+                    extent[axis] = sizes[axis]
+                    own = self.placed[i]
+                    own = Placed(own.lean.reshape(extent), own.loose.reshape(extent))
+                    off = np.maximum(off, own.below(each.share))
+                deviation = np.sqrt(each.share * (1 - each.share))
+                bias = np.divide(off, deviation, out=np.zeros(sizes), where=deviation > 0)
                 found.append(Source(each, cells, bias.reshape(-1), np.zeros(bias.size)))
         return found

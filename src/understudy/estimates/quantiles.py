@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 from understudy._types import Clique
 from understudy.errors import WorkloadError
 from understudy.estimates.frame import Frame
+from understudy.estimates.inner import Placed
 from understudy.estimates.statistic import Fitted, Interval, Measured, Statistic, Undefined, Within
 
 MOST_POINTS = 4_096
 """Cells that a function of one's own is differentiated at."""
 _STEP = 1e-4
-_BENT = 1.5
-"""How much steeper than its neighbours suggest a density may be at a quantile: it bends inside cells.
-Chosen on skewed distributions that no validation uses."""
 
 Floats = NDArray[np.float64]
 
@@ -62,8 +60,7 @@ class Quantile(_OfNumber):
 
     For every cell, E[D·(1{x up to its end} − at)] is fitted, which is linear in the shares. A value is
     in the interval if neither these at it nor just before it rule it out (Woodruff 1952): no density is
-    needed. Inside a cell they are interpolated, which the steepness of its density makes wrong by
-    t(1 − t) of it at most.
+    needed. Inside a cell they are interpolated, which is wrong by what the cell may hide.
     """
 
     first_order = True
@@ -110,8 +107,10 @@ class Quantile(_OfNumber):
         before = np.append(halves[0], halves[:-1])
         reached = (begins[:, None] + inside * (ends - begins)[:, None]).reshape(-1)
         sure = (before[:, None] + inside * (halves - before)[:, None]).reshape(-1)
-        wrong = (ends - begins) * _BENT * frame.steep[self.of][:cells] + 8 * held.relative
-        hidden = (np.abs(wrong)[:, None] * inside * (1 - inside)).reshape(-1)
+        own = frame.placed[self.of]
+        off = Placed(own.lean[:cells, None], own.loose[:cells, None]).below(inside)
+        shaped = 8 * held.relative[:, None] * inside * (1 - inside)
+        hidden = (np.abs(ends - begins)[:, None] * off + shaped).reshape(-1)
         half, values = sure + hidden, held.points.reshape(-1)
         last = len(values) - 1
         low = int(np.argmax(reached + half >= 0)) if np.any(reached + half >= 0) else last
@@ -175,11 +174,12 @@ class Gini(_OfNumber):
             own = (apart - far) / mean - far * (x - mean) / (2 * mean**2)
             return np.stack([held * own / share, held - share], axis=1)
 
-        # A straight line over a cell has a mean difference of w·(1/3 − s²/15): a fifth less at most.
-        centres = frame.numbers[self.of].mean
+        # What may stand elsewhere in its cell may have no distance there.
+        held, off = frame.numbers[self.of], frame.placed[self.of].total
         cells = self._cells(frame, weights) / share
-        between = float(cells @ np.abs(centres[:, None] - centres) @ cells)
-        hidden = np.array([0.2 * max(far - between, 0.0) / (2 * mean)])
+        rank = (2 * np.arange(held.points.shape[1]) + 1) / held.points.shape[1] - 1
+        apart = 2 * (held.points @ rank) / held.points.shape[1]
+        hidden = np.array([float(cells**2 @ (apart * off[: len(held)])) / (2 * mean)])
         return Fitted(np.array([far / (2 * mean)]), influence, np.array([share]), ((0,),), hidden)
 
 

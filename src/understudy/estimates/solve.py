@@ -56,6 +56,10 @@ UNSEEN = (
     "it rests on what three or more columns show only together, which was never measured; a release "
     "whose certified workload has a marginal of these columns would bound it"
 )
+_WIDE = (
+    "most of its interval is about where values stand inside wide bins, which no table shows; narrower "
+    "bins there, edges at heaps and jumps, or a shape that a release finds would make it shorter"
+)
 _RARER = (1, 4, 16)
 """Where nothing can be said, values that are so many times less rare are left out too."""
 _SETTLED = 0.2
@@ -256,7 +260,7 @@ class _Run:
         one, noisy, bias = (np.zeros(self.many) for _ in range(3))
         fitted, weights = self.settled.fitted, self.settled.weights
         if fitted.hidden is not None:
-            bias += fitted.hidden
+            bias += fitted.hidden**2
         for source in self.frame.sources(self.statistic.conditions):
             up, down = (fitted.influence(self.frame.moved(source, by)) for by in (0.5, -0.5))
             change = (up - down)[:, : self.many]
@@ -265,9 +269,9 @@ class _Run:
             held = np.maximum(np.bincount(source.cells, weights, size), 1e-12)
             for k in range(self.many):
                 moved = np.bincount(source.cells, weights * change[:, k], size)
-                bias[k] += np.abs(moved) @ source.bias
+                bias[k] += float(np.sum((moved * source.bias) ** 2))
                 noisy[k] += float(np.sum((moved / held * source.noise) ** 2))
-        return one, noisy, bias
+        return one, noisy, np.sqrt(bias)
 
     def _measured(self, k: int) -> Measured:
         """One number that was fitted, and what is known of its error."""
@@ -305,12 +309,16 @@ class _Run:
             measured = self._between(measured)
         if measured.why is not None:
             return _undetermined(name, measured.why, self.target, self.level, measured.reliance)
-        warning = None
+        warnings: list[str] = []
         if measured.reliance >= FLAGGED:
-            warning = (
+            warnings.append(
                 f"{100 * measured.reliance:.0f} % of its variance lies in what three or more columns "
                 "show only together, which was never measured"
             )
+        own = measured.parts
+        if own.inside > hypot(own.noise, own.rows, own.sampling):
+            warnings.append(_WIDE)
+        warning = "; ".join(warnings) or None
         times = self.known.rows if self.statistic.per_row else 1.0
         parts = measured.parts.times(times)
         value, low, high = (times * each for each in (measured.value, measured.low, measured.high))
