@@ -156,15 +156,18 @@ class Table(ABC):
         return to_frame(table, self.native, self._dtypes)
 
 
-class RowCounts(ABC):
-    """Exact counts of rows as codes; what leaves it is sealed."""
+class SealedCounts(ABC):
+    """Exact counts of a table, wherever they are made: here, and only here, they are sealed."""
 
     def __init__(self, schema: Schema) -> None:
         self.shape: tuple[int, ...] = tuple(schema.shape)
         self.unit = schema.unit
 
     def rows(self) -> Sensitive[int]:
-        """The exact number of rows, sealed. One neighbour (add-remove) changes it by 1."""
+        """The exact number of rows, or weight of views, sealed.
+
+        One neighbour (add-remove) changes it by 1, or by at most `unit.max_rows`.
+        """
         (total,) = self._dense([()])
         return Sensitive(int(total))
 
@@ -185,7 +188,7 @@ class RowCounts(ABC):
         """Their occupied cells."""
 
 
-class EncodedCounts(RowCounts):
+class EncodedCounts(SealedCounts):
     """Of rows that are held in memory as codes, a byte or two a cell."""
 
     def __init__(self, source: "Source", schema: Schema) -> None:
@@ -205,7 +208,7 @@ class EncodedCounts(RowCounts):
         return occupied(self._codes, self.shape, cliques, self._weights)
 
 
-class StreamedCounts(RowCounts):
+class StreamedCounts(SealedCounts):
     """Of rows that stay where they are: one scan for each call."""
 
     def __init__(

@@ -28,12 +28,20 @@ from understudy._types import Clique, Codes
 from understudy.columns.reading import floats, is_number, is_text, numpy_of, pc
 from understudy.errors import SourceError
 from understudy.privacy.exact import ExactCounts
-from understudy.privacy.sensitive import Sensitive
 from understudy.queries.families import EncodedFamilies, ViewCounts
 from understudy.quoting import unquoted
 from understudy.schema import Schema
 from understudy.schema.family import FamilySchema
-from understudy.source.base import Native, Source, check_header, counting, fold, with_nulls
+from understudy.source.base import (
+    Native,
+    SealedCounts,
+    Source,
+    Sparse,
+    check_header,
+    counting,
+    fold,
+    with_nulls,
+)
 from understudy.source.duckdb import DuckDBSource
 from understudy.source.pushed import PushedCounts, PushedSource
 from understudy.source.units import chosen, turn
@@ -43,35 +51,28 @@ from understudy.units import Unit
 Whole = NDArray[np.int64]
 
 
-class FamilyCounts:
-    """Exact counts of views, sealed; rows are not handed over one by one."""
+class FamilyCounts(SealedCounts):
+    """Exact counts of views; rows are not handed over one by one."""
 
     def __init__(self, parts: Callable[[], Iterable[ViewCounts]], schema: Schema) -> None:
         """`parts` gives all families, some at a time, for each question anew."""
-        self.shape: tuple[int, ...] = tuple(schema.shape)
-        self.unit = schema.unit
+        super().__init__(schema)
         self._parts = parts
 
-    def rows(self) -> Sensitive[int]:
-        """The weight of all views. One family moves it by at most `unit.max_rows`."""
-        return Sensitive(sum(views.total for views in self._parts()))
-
-    def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Whole, ...]]:
-        """Exact tables of the views' weights."""
+    def _dense(self, cliques: Sequence[Clique]) -> tuple[Whole, ...]:
         found: tuple[Whole, ...] = ()
         for views in self._parts():
             tables = views.tables(cliques)
             pairs = zip(found or tables, tables, strict=True)
             found = tuple(one + other for one, other in pairs) if found else tables
-        return Sensitive(found)
+        return found
 
-    def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[tuple[Whole, Whole], ...]]:
-        """Occupied cells of tables of any size."""
+    def _sparse(self, cliques: Sequence[Clique]) -> tuple[Sparse, ...]:
         found = [views.sparse(cliques) for views in self._parts()]
-        return Sensitive(tuple(_joined(tables) for tables in zip(*found, strict=True)))
+        return tuple(_joined(tables) for tables in zip(*found, strict=True))
 
 
-def _joined(tables: Sequence[tuple[Whole, Whole]]) -> tuple[Whole, Whole]:
+def _joined(tables: Sequence[Sparse]) -> Sparse:
     """One table of occupied cells from several."""
     if len(tables) == 1:
         return tables[0]

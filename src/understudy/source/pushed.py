@@ -35,11 +35,11 @@ from understudy.columns.forms import (
 from understudy.columns.reading import PLAIN_NUMBER
 from understudy.columns.unmodelled import Level
 from understudy.errors import SchemaError, SourceError, WorkloadError
-from understudy.privacy.sensitive import Sensitive
 from understudy.queries.evaluate import MAX_CELLS, Clique, cells
 from understudy.quoting import named
 from understudy.schema import Category, Column, Datetime, Schema
 from understudy.source.base import (
+    SealedCounts,
     Sparse,
     Table,
     Unreadable,
@@ -248,12 +248,11 @@ def _zoned(column: Column) -> bool:
     return isinstance(column, Datetime) and "tz=" in column.dtype
 
 
-class PushedCounts:
+class PushedCounts(SealedCounts):
     """Exact counts by the engine's own GROUP BY."""
 
     def __init__(self, engine: Counting, schema: Schema) -> None:
-        self.shape: tuple[int, ...] = tuple(schema.shape)
-        self.unit = schema.unit
+        super().__init__(schema)
         self._engine = engine
         self._told: Callable[[int], object] | None = None
 
@@ -261,13 +260,7 @@ class PushedCounts:
         """Have every question say how far it is, in percent of its marginals."""
         self._told = told
 
-    def rows(self) -> Sensitive[int]:
-        """The exact number of rows, sealed. One neighbour (add-remove) changes it by 1."""
-        ((_, number),) = self._count([()])
-        return Sensitive(int(number.sum()))
-
-    def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[NDArray[np.int64], ...]]:
-        """Exact marginal tables, sealed. One neighbour moves `Relation.multiplicity` of each."""
+    def _dense(self, cliques: Sequence[Clique]) -> tuple[NDArray[np.int64], ...]:
         wanted = [tuple(int(i) for i in clique) for clique in cliques]
         for clique in wanted:
             if (size := cells(self.shape, clique)) > MAX_CELLS:
@@ -286,10 +279,9 @@ class PushedCounts:
             for clique in members:
                 dropped = tuple(axis for axis, i in enumerate(union) if i not in clique)
                 found[clique] = joint.sum(axis=dropped)
-        return Sensitive(tuple(found[clique] for clique in wanted))
+        return tuple(found[clique] for clique in wanted)
 
-    def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Sparse, ...]]:
-        """Occupied cells of marginals of any size, sealed."""
+    def _sparse(self, cliques: Sequence[Clique]) -> tuple[Sparse, ...]:
         for clique in cliques:
             if cells(self.shape, clique) >= 2**62:
                 raise WorkloadError(f"the marginal of columns {clique} has 2^62 cells or more")
@@ -297,7 +289,7 @@ class PushedCounts:
         for at, number in self._count([tuple(clique) for clique in cliques]):
             order = np.argsort(at)
             tables.append((at[order], number[order]))
-        return Sensitive(tuple(tables))
+        return tuple(tables)
 
     def _count(self, cliques: Sequence[Clique]) -> list[Counted]:
         found: list[Counted] = []
