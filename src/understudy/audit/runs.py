@@ -91,9 +91,7 @@ def collect(task: Task, runs: Runs, count: int, workers: int, progress: Progress
         return
     # Fresh processes: one that has started JAX or BLAS threads must not be forked.
     pool = ProcessPoolExecutor(
-        min(workers, len(left)),
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_quiet,
+        min(workers, len(left)), mp_context=multiprocessing.get_context("spawn"), initializer=_quiet
     )
     try:
         with _one_thread_each():

@@ -316,12 +316,7 @@ def _centroids(text: str) -> Centres:
     return Centres(tuple((float(row[x]), float(row[y])) for row in reader))
 
 
-_READERS = {
-    ".geojson": _polygons,
-    ".json": _polygons,
-    ".asc": _ascii_grid,
-    ".csv": _centroids,
-}
+_READERS = {".geojson": _polygons, ".json": _polygons, ".asc": _ascii_grid, ".csv": _centroids}
 
 
 def _ring(ring: Any) -> tuple[Position, ...]:

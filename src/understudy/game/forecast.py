@@ -288,11 +288,7 @@ def _precisions(shape: Sequence[int], answers: Iterable[object]) -> dict[Clique,
 
 
 def _shown(
-    clique: Clique,
-    table: Table,
-    laws: Sequence[Table],
-    precision: Mapping[Clique, float],
-    n: int,
+    clique: Clique, table: Table, laws: Sequence[Table], precision: Mapping[Clique, float], n: int
 ) -> Table:
     """√v of every cell of a released model's table, in rows."""
     parts: list[_Part] = []

@@ -194,12 +194,7 @@ def _match(
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _seen(
-    player: Player,
-    features: Cells | Units,
-    params: Params,
-    means: Array,
-    noise: Array,
-    key: Array,
+    player: Player, features: Cells | Units, params: Params, means: Array, noise: Array, key: Array
 ) -> tuple[Array, Array]:
     seen = moments_of(player, features, params, player.seen, key)
     size = jnp.abs(seen)

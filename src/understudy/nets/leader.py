@@ -190,11 +190,7 @@ def _follow(
 
 
 def descend(
-    loss: Callable[[Params, Array], Array],
-    trained: Trained,
-    steps: int,
-    rate: Any,
-    key: Array,
+    loss: Callable[[Params, Array], Array], trained: Trained, steps: int, rate: Any, key: Array
 ) -> tuple[Trained, Array]:
     """Steps of Adam on a loss of (parameters, key), and the last loss."""
 

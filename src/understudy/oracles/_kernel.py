@@ -416,11 +416,7 @@ def _search(
 
 
 def search(
-    p: Problem,
-    noise: NDArray[np.float64],
-    warm: NDArray[np.int64],
-    begin: int,
-    schedule: Schedule,
+    p: Problem, noise: NDArray[np.float64], warm: NDArray[np.int64], begin: int, schedule: Schedule
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """For every row of `noise` the best codes of atoms, and what they are worth without the constant.
 

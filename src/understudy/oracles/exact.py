@@ -112,11 +112,7 @@ class _Program:
         self._gains.append((abs(weight), part))
 
     def solve(
-        self,
-        scores: NDArray[np.int64],
-        guess: NDArray[np.int64],
-        seconds: float,
-        seed: int,
+        self, scores: NDArray[np.int64], guess: NDArray[np.int64], seconds: float, seed: int
     ) -> tuple[NDArray[np.int64] | None, bool]:
         """(codes of atoms or None, whether they are proven optimal)."""
         own = [score * x for score, x in zip(scores.tolist(), self._x, strict=True)]

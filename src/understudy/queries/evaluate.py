@@ -97,9 +97,7 @@ class Counter:
         self._depth = max((len(clique) for clique in self._sorted), default=0)
 
     def add(
-        self,
-        codes: Sequence[NDArray[np.unsignedinteger]],
-        weights: NDArray[np.int64] | None = None,
+        self, codes: Sequence[NDArray[np.unsignedinteger]], weights: NDArray[np.int64] | None = None
     ) -> None:
         """Count the rows of one batch, or add up their weights, whole numbers up to 2^32."""
         if len(codes) != len(self._shape):
@@ -162,9 +160,7 @@ class SparseCounter:
         self._tables = [(nothing, nothing) for _ in self._cliques]
 
     def add(
-        self,
-        codes: Sequence[NDArray[np.unsignedinteger]],
-        weights: NDArray[np.int64] | None = None,
+        self, codes: Sequence[NDArray[np.unsignedinteger]], weights: NDArray[np.int64] | None = None
     ) -> None:
         """Count the rows of one batch, or add up their weights; exact while sums stay below 2^53."""
         for position, clique in enumerate(self._cliques):

@@ -11,15 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import (
-    Any,
-    Literal,
-    Protocol,
-    TypeAlias,
-    TypeGuard,
-    TypeVar,
-    runtime_checkable,
-)
+from typing import Any, Literal, Protocol, TypeAlias, TypeGuard, TypeVar, runtime_checkable
 
 import numpy as np
 import pyarrow as pa

@@ -21,14 +21,7 @@ import pyarrow as pa
 
 from understudy.errors import SourceError
 from understudy.quoting import require_names
-from understudy.source.base import (
-    BATCH_ROWS,
-    Source,
-    Table,
-    Unreadable,
-    check_names,
-    empty_batch,
-)
+from understudy.source.base import BATCH_ROWS, Source, Table, Unreadable, check_names, empty_batch
 
 Format: TypeAlias = Literal["csv", "parquet"]
 

@@ -13,13 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from understudy.errors import InputError, SourceError
-from understudy.source.base import (
-    Native,
-    Table,
-    Unreadable,
-    batches,
-    check_names,
-)
+from understudy.source.base import Native, Table, Unreadable, batches, check_names
 
 
 class FrameSource(Table):

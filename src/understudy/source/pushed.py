@@ -22,16 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns.forms import (
-    BLANKS,
-    Divided,
-    Form,
-    Pieces,
-    Spelled,
-    Words,
-    form,
-    unit_steps,
-)
+from understudy.columns.forms import BLANKS, Divided, Form, Pieces, Spelled, Words, form, unit_steps
 from understudy.columns.reading import PLAIN_NUMBER
 from understudy.columns.unmodelled import Level
 from understudy.errors import SchemaError, SourceError, WorkloadError

@@ -98,8 +98,7 @@ def require_rows(codes: Any, shape: tuple[int, ...], rows: int) -> None:
             f"{where} holds {column.dtype}; expected unsigned integers",
         )
         require(
-            rows == 0 or int(column.max()) < size,
-            f"{where} holds a code outside 0..{size - 1}",
+            rows == 0 or int(column.max()) < size, f"{where} holds a code outside 0..{size - 1}"
         )
 
 

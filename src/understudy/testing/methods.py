@@ -183,8 +183,7 @@ def _game(
     tape: Tape | None = None,
 ) -> Model:
     gate, trespasses = Front.around(
-        Gate(TinyCounts(design.shape, table), charges, design.relation, noise, design.rows),
-        tape,
+        Gate(TinyCounts(design.shape, table), charges, design.relation, noise, design.rows), tape
     )
     query, data = method.players(design, plan)
     problem = design.problem(30 if design.rows is None else design.rows)

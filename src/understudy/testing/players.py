@@ -163,8 +163,7 @@ def query_player_checks(
         game = run(tables["random rows"], SeededNoise(3))
         for round, answers in enumerate(game.answers):
             require(
-                not answers or bool(game.charged[round]),
-                f"round {round} answered without a charge",
+                not answers or bool(game.charged[round]), f"round {round} answered without a charge"
             )
             _require_honest_sigma(answers, game.released[round], game.charged[round])
 

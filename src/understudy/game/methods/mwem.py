@@ -37,8 +37,7 @@ class MWEMMethod(Method):
     replays: Annotated[int, least(1)] = 4
     measure: bool = True
     selection: Annotated[
-        float,
-        between(0, 1, "; it is the share of the budget that selections get, 0.75 is usual"),
+        float, between(0, 1, "; it is the share of the budget that selections get, 0.75 is usual")
     ] = 0.75
     limit: int = 4_000_000
     name: str = "mwem"

@@ -235,11 +235,7 @@ class FTPLGenerator(DataPlayer[Game]):
         )
 
     def _dueled(
-        self,
-        problem: Problem,
-        state: Game,
-        tables: tuple[Measured, ...],
-        rng: np.random.Generator,
+        self, problem: Problem, state: Game, tables: tuple[Measured, ...], rng: np.random.Generator
     ) -> Game:
         from understudy.nets.critics import Cells, Question
         from understudy.nets.duel import Truth
@@ -529,10 +525,7 @@ def _joined(features: Any, answers: Answers) -> NDArray[np.float64]:
 
 
 def _picked(
-    problem: Problem,
-    answers: Answers,
-    before: tuple[tuple[int, ...], ...],
-    capacity: int,
+    problem: Problem, answers: Answers, before: tuple[tuple[int, ...], ...], capacity: int
 ) -> tuple[tuple[tuple[int, ...], ...], NDArray[np.float64]]:
     """(all conjunctions so far, the critic of this round over them)."""
     offsets = np.cumsum([0, *problem.shape])

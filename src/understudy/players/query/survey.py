@@ -336,10 +336,7 @@ class _Option:
 
 
 def _measured(
-    gate: Gate,
-    purpose: str,
-    asked: Sequence[tuple[Clique, Merged, int]],
-    sigma: float,
+    gate: Gate, purpose: str, asked: Sequence[tuple[Clique, Merged, int]], sigma: float
 ) -> tuple[Measured, ...]:
     """Measure every table as often as asked, under one charge, and average its answers."""
     tables = [_table(clique, labels) for clique, labels, _ in asked]
