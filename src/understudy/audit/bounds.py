@@ -118,7 +118,7 @@ def one_run_lower_bound(
 
     def chance(epsilon: float) -> float:
         p = 1 / (1 + math.exp(-epsilon))
-        tail = _at_least(correct, guesses, p)
+        tail = float(special.bdtrc(correct - 1, guesses, p)) if correct else 1.0  # P(W ≥ v)
         if delta == 0 or correct == 0:
             return tail
         gains = (special.bdtrc(correct - fewer - 1.0, guesses, p) - tail) / fewer
@@ -172,11 +172,6 @@ def _from_rates(tpr: float, fpr: float, delta: float) -> float:
     if 1 - fpr > delta and tpr < 1:
         found.append(math.log((1 - fpr - delta) / (1 - tpr)))
     return max(found)
-
-
-def _at_least(least: int, trials: int, p: float) -> float:
-    """P(Binomial(trials, p) ≥ least)."""
-    return 1.0 if least == 0 else float(special.bdtrc(least - 1, trials, p))
 
 
 def _largest(holds: Callable[[float], bool]) -> float:

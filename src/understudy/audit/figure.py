@@ -56,7 +56,9 @@ def _many(canaries: int) -> str:
 def _curves(spot: Any, audit: Audit, ranked: Sequence[Attack], colours: Mapping[str, str]) -> None:
     """TPR against FPR, both logarithmic: what happens at few false alarms is what counts."""
     claim = audit.verdict.claim
-    least = min(1e-3, 10.0 ** float(np.floor(np.log10(_finest(audit)))))
+    steps = [np.diff(np.unique(attack.curve.fpr)) for attack in audit.attacks]
+    finest = min(step.min() for step in steps if len(step))
+    least = min(1e-3, 10.0 ** float(np.floor(np.log10(finest))))
     grid = np.geomspace(least, 1, 400)
     spot.plot(grid, grid, color="#BBBBBB", linewidth=1.0, linestyle=(0, (1, 1.5)), zorder=1)
     if claim.epsilon is not None:
@@ -108,12 +110,6 @@ def _table(spot: Any, audit: Audit, ranked: Sequence[Attack], colours: Mapping[s
         )  # fmt: skip
         for x, told in zip(at, found, strict=True):
             spot.text(x, y, told, fontsize=8, ha="right", va="center", fontweight=weight)
-
-
-def _finest(audit: Audit) -> float:
-    """The smallest step of any curve's FPR."""
-    steps = [np.diff(np.unique(attack.curve.fpr)) for attack in audit.attacks]
-    return float(min(step.min() for step in steps if len(step)))
 
 
 def _bound(spot: Any, audit: Audit) -> None:

@@ -417,7 +417,8 @@ class _Parser:
         if self._next.kind == "op":
             op = self._next.text
             self._at += 1
-            if self._next.kind in NAMES and self._is_column(self._next.text):
+            names = {column.name for column in self._schema.columns}
+            if self._next.kind in NAMES and self._next.text in names:
                 return self._between(column, op, *self._column())
             return self._compare(column, op, *self._value())
         if self._take("is"):
@@ -501,9 +502,6 @@ class _Parser:
             self._fail(at, f"{left!r} and {right!r} have bounds too far apart to compare them")
         return _against(difference, op, Fraction(0))
 
-    def _is_column(self, name: str) -> bool:
-        return any(column.name == name for column in self._schema.columns)
-
     def _column(self) -> tuple[str, int]:
         token = self._next
         self._at += 1
@@ -511,15 +509,10 @@ class _Parser:
             self._schema.positions(token.text)
             return token.text, token.start
         except WorkloadError as error:
-            self._fail(token.start, f"{error}{self._quote_hint(token)}")
-
-    def _quote_hint(self, token: Token) -> str:
-        if token.kind == "word":
-            rest = self._text[token.start :]
+            rest = self._text[token.start :] if token.kind == "word" else ""
             meant = [c.name for c in self._schema.modelled if rest.startswith(c.name)]
-            if meant:
-                return f'; put the name in double quotes: "{max(meant, key=len)}"'
-        return ""
+            hint = f'; put the name in double quotes: "{max(meant, key=len)}"' if meant else ""
+            self._fail(token.start, f"{error}{hint}")
 
     def _value(self) -> tuple[Literal, int]:
         token = self._next

@@ -164,11 +164,9 @@ def _misread(derived: Derived, table: pa.Table) -> Mask:
 
 
 def _disorder(order: Order, when: Predicate | None) -> Check:
-    def broken(table: pa.Table) -> Mask:
-        found = order.broken(table)
-        return found if when is None else found & when.rows(table)
-
-    return broken
+    if when is None:
+        return order.broken
+    return lambda table: order.broken(table) & when.rows(table)
 
 
 def _given(rule: Rule) -> str | None:

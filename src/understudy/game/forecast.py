@@ -350,8 +350,8 @@ class _Marginals:
             return 0.0, 0.0, 0.0
         n, known = self._rows, self._knowledge
         shares = dict(zip(clique, np.ix_(*(self._laws[i].shares for i in clique)), strict=True))
-        share = _product(shares.values())
-        number = _product(np.ix_(*(self._laws[i].values for i in clique)))
+        share = reduce(np.multiply, shares.values())
+        number = reduce(np.multiply, np.ix_(*(self._laws[i].values for i in clique)))
         parts = [_Part(shares[i], (self._shape[i],), _COLUMN, known.columns[i]) for i in clique]
         for pair in combinations(clique, 2):
             sizes = (self._shape[pair[0]], self._shape[pair[1]])
@@ -393,7 +393,8 @@ def _left(share: Table, sizes: Sequence[int], contingency: float, sigma: float, 
 
 def _variation(deviation: Table, base: Table, number: Table, n: int) -> float:
     """½ Σ min(0.8·√v, g·b)/n over cells, each there `number` times."""
-    return min(float((number * np.minimum(_MEAN * deviation, _guess(base))).sum()) / (2 * n), 1.0)
+    guess = (_GUESS + (2 - _GUESS) / (1 + base)) * base
+    return min(float((number * np.minimum(_MEAN * deviation, guess)).sum()) / (2 * n), 1.0)
 
 
 def _highest(descending: Table, n: int, many: Table | None = None) -> float:
@@ -452,14 +453,6 @@ def _law(weights: Table, groups: int) -> _Law:
     starts = np.concatenate([[0], ends[:-1]])
     values = (ends - starts).astype(np.float64)
     return _Law(np.add.reduceat(ordered, starts) / values, values)
-
-
-def _guess(base: Table) -> Table:
-    return (_GUESS + (2 - _GUESS) / (1 + base)) * base
-
-
-def _product(factors: Iterable[Table]) -> Table:
-    return reduce(np.multiply, factors)
 
 
 def _between(ends: Sequence[float] | None) -> Between | None:

@@ -152,7 +152,7 @@ class Reserved:
         rng = np.random.default_rng(self.key)
         measured = gate.ask(certificates.ROWS, RowCount()) if design.rows is None else None
         estimate = max(1, design.rows or measured or 1)
-        count = max(1, round(estimate / schema.weight))
+        count = max(1, round(estimate / design.weight))
         if measured is not None and progress is not silent:
             progress(Progress("playing", 0, 1, seconds=prepared.forecast(count).seconds))
         query, data = method.players(design, plan)

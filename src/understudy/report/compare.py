@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
@@ -189,7 +189,11 @@ def compare(
     for done, target in enumerate(chosen):
         learnt.append(_learnt(truth, made, schema, target, rng))
         step(4 + done)
-    associations = _associations(truth, made, shape, names)
+    associations = tuple(
+        Association((names[i], names[j]), *(_cramer(each, shape, (i, j)) for each in (truth, made)))
+        for i, j in islice(combinations(range(len(shape)), 2), _MOST_PAIRS)
+        if cells(shape, (i, j)) <= _TABULATED
+    )
     queries = _queries(truth, made, schema, rng)
     step(steps - 1)
     matches = _unique_matches(truth, made)
@@ -273,19 +277,6 @@ def _k_marginal(
         ]
     gaps = [_gap(truth, made, shape, clique)[0] for clique in cliques]
     return 1000 * (1 - float(np.mean(gaps)))
-
-
-def _associations(
-    truth: Codes, made: Codes, shape: Sequence[int], names: Sequence[str]
-) -> tuple[Association, ...]:
-    pairs = list(combinations(range(len(shape)), 2))[:_MOST_PAIRS]
-    return tuple(
-        Association(
-            (names[i], names[j]), _cramer(truth, shape, (i, j)), _cramer(made, shape, (i, j))
-        )
-        for i, j in pairs
-        if cells(shape, (i, j)) <= _TABULATED
-    )
 
 
 def _cramer(codes: Codes, shape: Sequence[int], pair: tuple[int, int]) -> float:
@@ -426,8 +417,9 @@ def page(found: Comparison, name: str) -> str:
         found=found,
         scores=[(f"k-marginal score, k = {k}", f"{s:.0f} of 1000") for k, s in scores],
         learnt=[
-            (e.target, *map(_tenth, (e.trained_on_synthetic, e.trained_on_real, e.constant)))
+            (e.target, *(f"{100 * share:.1f} %" for share in right))
             for e in found.learnt
+            for right in [(e.trained_on_synthetic, e.trained_on_real, e.constant)]
         ],
         questions=[
             (
@@ -449,7 +441,3 @@ def page(found: Comparison, name: str) -> str:
 
 def _known(share: float | None) -> str:
     return "–" if share is None else percent(share)
-
-
-def _tenth(share: float) -> str:
-    return f"{100 * share:.1f} %"

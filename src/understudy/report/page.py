@@ -89,7 +89,9 @@ def render(
     charged, and the page is as private as the release.
     """
     about = about or About()
-    every = columns(release, _bars(len(release.schema.modelled)))
+    drawn = min(len(release.schema.modelled), _MOST_COLUMNS)
+    # Fewer bars where there are many columns, so that the page stays small.
+    every = columns(release, max(8, min(_BARS, _LETTERS // (130 * max(drawn, 1)))))
     found, trained, reserved = pairs(release), panels(release), _reserved(release)
     headings, sizes = _sizes(release)
     return fill(
@@ -223,11 +225,6 @@ def read_audit(path: str | Path) -> dict[str, Any]:
 def fill(template: str, **context: Any) -> str:
     """A page of its own, with the style in it and nothing to load."""
     return _TEMPLATES.get_template(template).render(context)
-
-
-def _bars(count: int) -> int:
-    """Fewer bars where there are many columns, so that the page stays small."""
-    return max(8, min(_BARS, _LETTERS // (130 * max(min(count, _MOST_COLUMNS), 1))))
 
 
 def _numbers(column: Column) -> Iterable[tuple[str, str, str]]:

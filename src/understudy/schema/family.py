@@ -423,16 +423,17 @@ class FamilySchema(Schema):
                 "line of the table, or run `understudy schema review`"
             )
         for name, schema in self.named.items():
-            _require_declared(name, schema)
+            if schema.undeclared:
+                column = schema.undeclared[0].name
+                raise SchemaError(
+                    f"table {name!r}: the domain of column {column!r} is to be found privately, which "
+                    f"a release of families does not do; declare its values, or its bounds and bins"
+                )
             try:
                 schema.require_confirmed()
             except SchemaError as error:
                 raise type(error)(f"table {name!r}: {error}") from None
-        if read := [repr(rule.says) for rule in self.rules if rule.read_from_rows]:
-            raise UnconfirmedError(
-                f"the schema holds rules that were read from private rows: {', '.join(read[:9])}; "
-                "keep those that are public knowledge and drop the others (understudy schema review)"
-            )
+        self._require_confirmed_rules()
 
     def _document(self) -> toml.Document:
         _, _, family = self.tables
@@ -600,15 +601,6 @@ def _require_plain(name: str, schema: Schema) -> None:
         raise SchemaError(f"table {name!r}: a unit is not declared; the family is the unit")
     if schema.geography:
         raise SchemaError(f"table {name!r}: places are not kept in families")
-
-
-def _require_declared(name: str, schema: Schema) -> None:
-    if schema.undeclared:
-        column = schema.undeclared[0].name
-        raise SchemaError(
-            f"table {name!r}: the domain of column {column!r} is to be found privately, which a "
-            f"release of families does not do; declare its values, or its bounds and bins"
-        )
 
 
 def _require_modelled(name: str, schema: Schema) -> None:

@@ -98,7 +98,9 @@ class Schema(Domain):
             )
         self._check_protection()
         object.__setattr__(self, "geography", tuple(self.geography))
-        self._check_geography()
+        if name := _twice(self._placed):
+            raise SchemaError(f"[[geography]]: column {name!r} is used more than once")
+        assert len(self._places) == len(self.geography)  # worked out: a mask without any is refused
         object.__setattr__(self, "rules", tuple(self.rules))
         self._check_rules()
 
@@ -106,23 +108,20 @@ class Schema(Domain):
         """Rules are worked out at once, so that those that cannot be kept are refused here."""
         if not self.rules:
             return
+        unknown = {c.name for c in self.undeclared if not isinstance(c, UndeclaredShape)}
         for rule in self.rules:
             if isinstance(rule.form, Condition | Dependency) and rule.target is None:
-                self._require_known_domain(rule)
+                for name in (c.name for c in self.undeclared if c.name in rule.words & unknown):
+                    raise rule.refuse(
+                        f"the domain of column {name!r} is found privately, and a rule needs to "
+                        "know it; declare its values or edges"
+                    )
         if self.undeclared:
             self.largest()  # with edges where rules need them; worked out there
             return
         named = self._rules.columns.union(self.computed)
         if both := sorted(named.intersection(self._placed)):
             raise SchemaError(f"column {both[0]!r} is part of a place, which no rule may move")
-
-    def _require_known_domain(self, rule: Rule) -> None:
-        for column in self.undeclared:
-            if column.name in rule.words and not isinstance(column, UndeclaredShape):
-                raise rule.refuse(
-                    f"the domain of column {column.name!r} is found privately, and a rule needs to "
-                    "know it; declare its values or edges"
-                )
 
     @cached_property
     def computed(self) -> Mapping[str, Rule]:
@@ -146,12 +145,6 @@ class Schema(Domain):
     @cached_property
     def _rules(self) -> Rules:
         return Rules(self.rules, self)
-
-    def _check_geography(self) -> None:
-        """Places are worked out at once, so that a mask without any is refused here."""
-        if name := _twice(self._placed):
-            raise SchemaError(f"[[geography]]: column {name!r} is used more than once")
-        assert len(self._places) == len(self.geography)
 
     @property
     def _placed(self) -> list[str]:
@@ -532,13 +525,16 @@ class Schema(Domain):
                 f"the schema holds facts that were read from private rows: {listed}; check each, "
                 "replace what is not public, and delete the `read_from_rows` lines"
             )
+        self._require_confirmed_rules()
+        if not self.modelled and not self.undeclared:
+            raise SchemaError("no column is modelled; declare at least one with a domain")
+
+    def _require_confirmed_rules(self) -> None:
         if read := [repr(rule.says) for rule in self.rules if rule.read_from_rows]:
             raise UnconfirmedError(
                 f"the schema holds rules that were read from private rows: {some(read)}; keep those "
                 "that are public knowledge and drop the others (understudy schema review)"
             )
-        if not self.modelled and not self.undeclared:
-            raise SchemaError("no column is modelled; declare at least one with a domain")
 
     def _unanswered(self) -> str:
         names = [repr(column.name) for column in self.columns if isinstance(column, Identifier)]

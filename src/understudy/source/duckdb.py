@@ -55,7 +55,10 @@ class DuckDBSource(FileSource):
             with self._connect() as connection:
                 for function, parameters in self._tables():
                     asked = f"SELECT {wanted} FROM {function}"
-                    yield from _reader(connection.sql(asked, params=parameters))
+                    found = connection.sql(asked, params=parameters)
+                    # Older releases of DuckDB have another name for it.
+                    stream = getattr(found, "to_arrow_reader", None) or found.fetch_arrow_reader
+                    yield from stream(BATCH_ROWS)
         except (duckdb.Error, pa.ArrowException, OSError):  # later batches fail through Arrow
             raise Unreadable from None
 
@@ -97,9 +100,3 @@ class DuckDBSource(FileSource):
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
         return connection
-
-
-def _reader(relation: "duckdb.DuckDBPyRelation") -> pa.RecordBatchReader:
-    """Stream a relation; older releases of DuckDB have another name for it."""
-    stream = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-    return stream(BATCH_ROWS)

@@ -215,7 +215,8 @@ def read_layout(path: Path) -> Layout:
             f"{where}: the header is not UTF-8 text (Latin-1, as old spreadsheets write it?): save it "
             "as CSV in UTF-8, or as Parquet"
         )
-    separator = _separator(line)
+    outside = "".join(line.split('"')[::2])
+    separator = max(_SEPARATORS, key=outside.count)  # the first of them where none occurs
     try:
         columns = tuple(next(csv.reader(io.StringIO(line, newline=""), delimiter=separator)))
     except csv.Error:
@@ -244,11 +245,6 @@ def _first_record(text: str) -> str | None:
         else:
             opens = character in _SEPARATORS
     return None
-
-
-def _separator(line: str) -> str:
-    outside = "".join(line.split('"')[::2])
-    return max(_SEPARATORS, key=outside.count)  # the first of them where none occurs
 
 
 def _check_first_line(columns: tuple[str, ...], where: str) -> None:
@@ -304,13 +300,10 @@ def _cell_of_a_row(columns: tuple[str, ...]) -> int | None:
     )
     odd = [at for at, name in enumerate(plain) if _VALUE.fullmatch(name)]
     odd += days if len(days) < 3 else []
-    odd += whole if not _in_order([float(plain[at]) for at in whole]) else []
+    years = [float(plain[at]) for at in whole]
+    odd += whole if not (_rise(years) or _rise(years[::-1])) else []
     odd += broken if len(broken) < 3 or not _rise([float(plain[at]) for at in broken]) else []
     return min(odd) + 1 if odd else None
-
-
-def _in_order(numbers: list[float]) -> bool:
-    return _rise(numbers) or _rise(numbers[::-1])
 
 
 def _rise(numbers: list[float]) -> bool:

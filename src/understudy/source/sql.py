@@ -289,7 +289,9 @@ class _Link:
                     raise SourceError(f"{self._where}: the database could not count") from None
                 if attempt < _TRIES:
                     time.sleep(_PATIENCE * attempt)
-                    self._reconnect()
+                    with contextlib.suppress(Exception), quietly():
+                        self._backend.reconnect()
+                        _close_with(self._backend)
         raise SourceError(
             f"{self._where}: the connection was lost, and {_TRIES} tries did not help"
         )
@@ -309,11 +311,6 @@ class _Link:
         except Exception:  # noqa: BLE001
             return False
         return True
-
-    def _reconnect(self) -> None:
-        with contextlib.suppress(Exception), quietly():
-            self._backend.reconnect()
-            _close_with(self._backend)
 
 
 class _Operations:

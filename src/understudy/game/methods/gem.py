@@ -15,7 +15,8 @@ from understudy.errors import require_extra
 from understudy.game.methods.base import POSITIVE, Design, Forecast, WarmMethod, whole
 from understudy.players.base import Clique
 from understudy.players.data.generator import GeneratorPlayer
-from understudy.players.query.survey import Opening, Tier, WorstAgain
+from understudy.players.query.fixed import FixedMarginals
+from understudy.players.query.survey import Opening, WorstAgain
 from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
 from understudy.queries import cells
@@ -84,10 +85,10 @@ class GEMMethod(WarmMethod):
         """The selection against the network."""
         closure, picks = tuple(design.pair_weights), _planned_picks(plan)
         sigma = plan.event(_ONE_WAY, Gaussian).sigma
-        first = Opening((Tier(_ONE_WAY, sigma, design.columns),))
+        first = Opening((FixedMarginals(design.columns, sigma, _ONE_WAY),))
         if closure:
-            sigma_pairs = plan.event(Opening.PAIRS, Gaussian).sigma
-            first = Opening(first.columns, (Tier(Opening.PAIRS, sigma_pairs, closure),))
+            sigma = plan.event(Opening.PAIRS, Gaussian).sigma
+            first = Opening(first.columns, (FixedMarginals(closure, sigma, Opening.PAIRS),))
         again = plan.event(WorstAgain.AGAIN, Gaussian).sigma if picks else math.inf
         candidates = _candidates(design, again)
         query = WorstAgain(first, candidates, again, picks, self.rounds, _PENALTY)

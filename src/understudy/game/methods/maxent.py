@@ -42,8 +42,9 @@ from understudy.game.forecast import Errors, Knowledge, expected
 from understudy.game.methods.base import Design, Forecast, Method, least
 from understudy.players.base import Clique
 from understudy.players.data.particles import Particles
+from understudy.players.query.fixed import FixedMarginals
 from understudy.players.query.interactions import Interactions
-from understudy.players.query.survey import Opening, Slot, Survey, Tier, WorstAgain
+from understudy.players.query.survey import Opening, Slot, Survey, WorstAgain
 from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
 from understudy.privacy.planning import Draws, errors, tables, worst
@@ -157,7 +158,7 @@ class MaxEntMethod(Method):
         data = Particles(self.records, ordered=_in_order(design), twins=design.twins)
         columns, pairs = (
             tuple(
-                Tier(tier.purpose, sigma[tier.purpose], tier.cliques)
+                FixedMarginals(tier.cliques, sigma[tier.purpose], tier.purpose)
                 for tier in tiers
                 if tier.purpose in sigma
             )

@@ -73,8 +73,7 @@ class Task:
 
 def by_task(task: Task, tables: Sequence[NDArray[Any]], made: Sequence[Records]) -> Candidates:
     """An estimator for each, fitted on its records; `tables` hold the features of every code."""
-    scorers = tuple(_scorer(tables, task, codes) for codes in made)
-    return Candidates(scorers, task.sensitivity)
+    return Candidates(tuple(_scorer(tables, task, codes) for codes in made), task.sensitivity)
 
 
 def _scorer(

@@ -281,7 +281,9 @@ class GanPlayer(DataPlayer[State]):
         if self.groups > 1 and step % self.regroup == 0 and step < self.steps:
             codes = self._looked_at(moved, key)
             grouping = regrouped(grouping, moved.rows, codes, self.groups)
-        kept = (*state.checkpoints, playing.average) if step in self._stops() else state.checkpoints
+        # Generators are kept at steps that lie evenly over the second half.
+        stops = np.linspace(self.steps // 2, self.steps, self.checkpoints + 1)[1:].round()
+        kept = (*state.checkpoints, playing.average) if step in stops else state.checkpoints
         return replace(
             state,
             networks=replace(moved, grouping=grouping),
@@ -289,11 +291,6 @@ class GanPlayer(DataPlayer[State]):
             history=history,
             checkpoints=kept,
         )
-
-    def _stops(self) -> frozenset[int]:
-        """The steps whose generators are kept: evenly over the second half."""
-        points = np.linspace(self.steps // 2, self.steps, self.checkpoints + 1)[1:]
-        return frozenset(round(float(p)) for p in points)
 
 
 # -- records -------------------------------------------------------------------------------------

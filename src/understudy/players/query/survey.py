@@ -30,6 +30,7 @@ from understudy.models.fitting import Fitted
 from understudy.models.margins import deconvolve
 from understudy.models.measured import Coarse, Merged, merge_all, merged_values
 from understudy.players.base import Answers, Clique, Kind, Measured, Problem, View, measure
+from understudy.players.query.fixed import FixedMarginals
 from understudy.players.query.interactions import Interactions, beyond, clear
 from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.gate import Gate
@@ -48,15 +49,6 @@ little can be seen; beyond 0.3σ where the fit can pool many visible cells."""
 _AGAIN = 0.5
 """The k-th unit of precision on one table of several columns is worth 0.5/k^1.5 of the first."""
 _ONE_WAY = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Tier:
-    """Tables measured with one noise level, all columns or all pairs."""
-
-    purpose: str
-    sigma: float
-    cliques: tuple[Clique, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +71,8 @@ class Opening:
     `ordered` says how many of each column's values, the first ones, are in an order.
     """
 
-    columns: tuple[Tier, ...]
-    pairs: tuple[Tier, ...] = ()
+    columns: tuple[FixedMarginals, ...]
+    pairs: tuple[FixedMarginals, ...] = ()
     ordered: tuple[int, ...] = ()
 
     PAIRS = "pairs"
@@ -110,16 +102,12 @@ class Opening:
         answers: list[Measured] = []
         for tier in self.pairs:
             forms = self._forms(problem, tier)
-            asked = [
-                (pair, labels, 1)
-                for pair, labels in zip(
-                    tier.cliques, merged_values(shares, tier.cliques, forms), strict=True
-                )
-            ]
+            merged = merged_values(shares, tier.cliques, forms)
+            asked = [(pair, own, 1) for pair, own in zip(tier.cliques, merged, strict=True)]
             answers += _measured(gate, tier.purpose, asked, tier.sigma)
         return tuple(answers)
 
-    def _forms(self, problem: Problem, tier: Tier) -> list[Coarse | None]:
+    def _forms(self, problem: Problem, tier: FixedMarginals) -> list[Coarse | None]:
         """How coarse each pair of a tier is measured; None: whole."""
         per_cell = problem.rows / tier.sigma
         forms: list[Coarse | None] = []
@@ -274,8 +262,8 @@ class Survey:
             if slot.cells is None or labels is not None or len(slot.clique) > 2
         ]
         cliques = list(dict.fromkeys(slot.clique for slot, _ in tables))
-        shares_of = zip(cliques, view.marginals(cliques), strict=True)
-        expected = {clique: problem.rows * table for clique, table in shares_of}
+        seen = zip(cliques, view.marginals(cliques), strict=True)
+        expected = {clique: problem.rows * table for clique, table in seen}
         references = merge_all(
             [expected[slot.clique] for slot, _ in tables], [labels for _, labels in tables]
         )
