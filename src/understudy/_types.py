@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Clique", "Codes", "Projection", "Table"]
+__all__ = ["Bools", "Clique", "Codes", "Floats", "Projection", "Table", "Whole"]
 
 Clique = tuple[int, ...]
 """Positions of modelled columns, strictly increasing: a marginal."""
@@ -18,6 +18,10 @@ Codes = NDArray[np.unsignedinteger[Any]]
 
 Table = NDArray[np.float64]
 """A table of counts or shares, axes in the order of a clique."""
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 Projection = Callable[[Sequence[NDArray[Any]]], list[NDArray[Any]]]
 """Moves records that public rules forbid to the nearest that they allow; one code array per column."""

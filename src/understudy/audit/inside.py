@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
+from understudy._types import Floats
 from understudy.audit.scores import black_box, squared_loss
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-Floats = NDArray[np.float64]
 Curve = Callable[[Floats], Floats]
 
 _HIDDEN: Mapping[str, tuple[Curve, Curve]] = {

@@ -24,14 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy import files
+from understudy._types import Bools, Floats
 from understudy._version import __version__
 from understudy.audit import bounds, ceiling
 from understudy.audit.roc import Interval, Roc, mean_interval, rank_rule, roc
 from understudy.audit.runs import Progress, Runs, Task, collect
 from understudy.errors import InputError, require_extra
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 LIMITS = "An audit can refute a claimed ε; it can never prove one."
 LEVELS = (0.001, 0.01)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Floats
 from understudy.audit import inside, judge, scores, shadows
 from understudy.audit.runs import fingerprint
 from understudy.errors import InputError
@@ -22,7 +23,6 @@ from understudy.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 _MOST_VALUES = 50

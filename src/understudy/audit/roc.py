@@ -14,10 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from understudy._types import Bools, Floats
 from understudy.errors import InputError
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

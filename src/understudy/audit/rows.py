@@ -16,11 +16,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Floats
 from understudy.errors import InputError
 from understudy.players.base import Model
 
 Codes = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 _CELLS = 4_000_000  # of one slice of records × rows
 _LEAST = 1e-12

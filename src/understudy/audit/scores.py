@@ -18,7 +18,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from understudy._types import Floats
+
 Labels = NDArray[np.int64]
 _TINY = np.finfo(np.float64).tiny
 

@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from understudy._types import Bools, Floats
 from understudy.errors import InputError
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 _POOL_BELOW = 64
 """Fewer shadows than this on a side give no variance of their own: rows share one."""

@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy._types import Bools, Floats
 from understudy.columns import Column, Number
 from understudy.columns.base import near, require_known
 from understudy.columns.reading import flat, floats
@@ -41,8 +42,6 @@ _MOST_PAIRS = 1_000_000
 _TRIES = 16
 
 Codes = NDArray[np.integer[Any]]
-Reals = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -199,7 +198,7 @@ class Places:
         drawn[0][asked], drawn[1][asked] = known_y[pick], known_x[pick]
         return self.latitude._emit(drawn[0], no_y), self.longitude._emit(drawn[1], no_x)
 
-    def legal(self, y: pa.Array | pa.ChunkedArray, x: pa.Array | pa.ChunkedArray) -> Flags:
+    def legal(self, y: pa.Array | pa.ChunkedArray, x: pa.Array | pa.ChunkedArray) -> Bools:
         """Whether each row lies on the mask; one without a latitude or a longitude lies nowhere."""
         latitudes, there = _floats(y)
         longitudes, too = _floats(x)
@@ -235,14 +234,14 @@ class Places:
         return pair[order], at_y[order], at_x[order]
 
     @cached_property
-    def _held(self) -> Flags:
+    def _held(self) -> Bools:
         """Which pairs have allowed points."""
         held = np.zeros(self._shape[0] * self._shape[1], np.bool_)
         held[self._known[0]] = True
         return held
 
     @cached_property
-    def _cut(self) -> Flags:
+    def _cut(self) -> Bools:
         """Which pairs may hold points that are not allowed."""
         if isinstance(self.mask, Centres):
             return np.ones(self._held.shape, np.bool_)
@@ -269,11 +268,11 @@ class Places:
             nearest[off] = held[KDTree(middles[held]).query(middles[off])[1]]
         return nearest
 
-    def _on(self, y: NDArray[Any], x: NDArray[Any]) -> Flags:
+    def _on(self, y: NDArray[Any], x: NDArray[Any]) -> Bools:
         """Whether points are allowed, judged by the values that are written."""
         return self._contains(_values(self.latitude, y), _values(self.longitude, x))
 
-    def _contains(self, latitudes: Reals, longitudes: Reals) -> Flags:
+    def _contains(self, latitudes: Floats, longitudes: Floats) -> Bools:
         if isinstance(self.mask, Centres):
             _, y, x = self._known
             centres = _values(self.longitude, x) + 1j * _values(self.latitude, y)
@@ -292,12 +291,12 @@ def _spread(column: Number, tests: int) -> NDArray[Any]:
     return points.reshape(-1)
 
 
-def _values(column: Number, points: NDArray[Any]) -> Reals:
+def _values(column: Number, points: NDArray[Any]) -> Floats:
     """Points of a column as the numbers that are written for them."""
     return _floats(column._emit(points, np.zeros(len(points), np.bool_)))[0]
 
 
-def _floats(array: pa.Array | pa.ChunkedArray) -> tuple[Reals, Flags]:
+def _floats(array: pa.Array | pa.ChunkedArray) -> tuple[Floats, Bools]:
     parts = [floats(chunk, ()) for chunk in flat(array)]
     values, valid = (np.concatenate(each) for each in zip(*parts, strict=True))
     return np.where(valid, values, 0.0).astype(np.float64), valid

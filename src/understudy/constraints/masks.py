@@ -17,12 +17,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Bools, Floats
 from understudy.errors import SchemaError
 
-Reals = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 Position = tuple[float, float]
 
 _MOST_VERTICES = 100_000
@@ -40,7 +38,7 @@ class Box:
     east: float
 
     @classmethod
-    def around(cls, x: Reals, y: Reals) -> Box:
+    def around(cls, x: Floats, y: Floats) -> Box:
         """The least box that holds some points."""
         return cls(float(y.min()), float(x.min()), float(y.max()), float(x.max()))
 
@@ -80,7 +78,7 @@ class Polygons:
         object.__setattr__(self, "rings", rings)
 
     @cached_property
-    def _edges(self) -> tuple[Reals, Reals, Reals, Reals]:
+    def _edges(self) -> tuple[Floats, Floats, Floats, Floats]:
         """Start and end of every edge: x, y, x, y."""
         starts = [position for ring in self.rings for position in ring]
         ends = [position for ring in self.rings for position in (*ring[1:], ring[0])]
@@ -92,7 +90,7 @@ class Polygons:
         """The least box that holds it."""
         return Box.around(*self._edges[:2])
 
-    def contains(self, latitudes: Reals, longitudes: Reals) -> Flags:
+    def contains(self, latitudes: Floats, longitudes: Floats) -> Bools:
         """Whether each point is inside: an odd number of edges lies east of it."""
         _, y0, _, y1 = self._edges
         found = np.zeros(len(latitudes), np.bool_)
@@ -104,7 +102,7 @@ class Polygons:
             found[start : start + step] = (passes & (x < self._crossing(y))).sum(axis=1) % 2 == 1
         return found
 
-    def over(self, latitudes: Reals, longitudes: Reals) -> Flags:
+    def over(self, latitudes: Floats, longitudes: Floats) -> Bools:
         """`contains` for every pair of a latitude and a longitude, line by line."""
         _, y0, _, y1 = self._edges
         found = np.zeros((len(latitudes), len(longitudes)), np.bool_)
@@ -115,13 +113,13 @@ class Polygons:
             found[line] = east % 2 == 1
         return found
 
-    def _crossing(self, y: Any) -> Reals:
+    def _crossing(self, y: Any) -> Floats:
         """The longitude at which every edge passes a latitude; meaningless where it does not."""
         x0, y0, x1, y1 = self._edges
         rise = np.where(y1 == y0, 1.0, y1 - y0)
         return x0 + (y - y0) / rise * (x1 - x0)
 
-    def cut(self, souths: Reals, norths: Reals, wests: Reals, easts: Reals) -> Flags:
+    def cut(self, souths: Floats, norths: Floats, wests: Floats, easts: Floats) -> Bools:
         """Which boxes of a grid an edge may pass; every other one is inside as a whole, or outside."""
         found = np.zeros((len(souths), len(wests)), np.bool_)
         room = 1e-9  # far more than rounding, far less than a cell
@@ -165,7 +163,7 @@ class Raster:
         object.__setattr__(self, "pixel", float(self.pixel))
 
     @cached_property
-    def _allowed(self) -> Flags:
+    def _allowed(self) -> Bools:
         """From south to north."""
         return np.array([[mark == "1" for mark in row] for row in reversed(self.rows)])
 
@@ -179,7 +177,7 @@ class Raster:
         x, y = (np.array([at.min(), at.max() + 1]) for at in (columns, lines))
         return Box.around(west + self.pixel * x, south + self.pixel * y)
 
-    def contains(self, latitudes: Reals, longitudes: Reals) -> Flags:
+    def contains(self, latitudes: Floats, longitudes: Floats) -> Bools:
         """Whether the pixel of each point is allowed; none outside the grid is."""
         west, south = self.corner
         line = np.floor((latitudes - south) / self.pixel)
@@ -189,11 +187,11 @@ class Raster:
         at = (np.where(inside, place, 0).astype(np.intp) for place in (line, column))
         return inside & self._allowed[tuple(at)]
 
-    def over(self, latitudes: Reals, longitudes: Reals) -> Flags:
+    def over(self, latitudes: Floats, longitudes: Floats) -> Bools:
         """`contains` for every pair of a latitude and a longitude."""
         return self.contains(latitudes[:, None], longitudes[None, :])
 
-    def cut(self, souths: Reals, norths: Reals, wests: Reals, easts: Reals) -> Flags:
+    def cut(self, souths: Floats, norths: Floats, wests: Floats, easts: Floats) -> Bools:
         """Any box may be cut: looking up a pixel is quick enough for every point."""
         return np.ones((len(souths), len(wests)), np.bool_)
 

@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy._types import Bools
 from understudy.columns.amounts import Amounts, Linear, amounts, points_of
 from understudy.columns.base import Modelled
 from understudy.columns.binned import Binned, doubles, keys
@@ -32,7 +33,6 @@ from understudy.columns.category import Category
 from understudy.errors import SchemaError
 
 Points = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 _TRIES = 24
 _LARGEST = 2**52
@@ -189,7 +189,7 @@ class Order:
         """The numbers, or places, that each column is compared by."""
         return tuple(map(_amounts, self.columns))
 
-    def impossible(self, each: Edge) -> Mask:
+    def impossible(self, each: Edge) -> Bools:
         """Pairs of codes of `each.x` and `each.y` in which no values keep the edge."""
         x, y = (self.columns[self.names.index(name)] for name in (each.x, each.y))
         mask = np.zeros((x.size, y.size), np.bool_)
@@ -197,12 +197,12 @@ class Order:
         mask[: len(low), : len(high)] = low[:, None] > high[None, :] + each.most
         return mask
 
-    def broken(self, table: Mapping[str, Any] | pa.Table) -> Mask:
+    def broken(self, table: Mapping[str, Any] | pa.Table) -> Bools:
         """Which rows break an edge, by their values."""
         return self._off(*self.read(table))
 
     def mended(
-        self, arrays: Mapping[str, pa.Array], rng: np.random.Generator, rows: Mask | None = None
+        self, arrays: Mapping[str, pa.Array], rng: np.random.Generator, rows: Bools | None = None
     ) -> dict[str, pa.Array]:
         """The columns with the values of rows that break an edge drawn anew, in their cells.
 
@@ -251,13 +251,13 @@ class Order:
         known = _amounts(column)
         return self._keys(column, known.lows), self._keys(column, known.highs)
 
-    def cells(self, column: Modelled, codes: Any, there: Mask) -> tuple[Points, Points]:
+    def cells(self, column: Modelled, codes: Any, there: Bools) -> tuple[Points, Points]:
         """The ends of the cells of some codes; of any cell where there is nothing to compare."""
         at = np.where(there, codes, 0).astype(np.intp)
         low, high = self._ends(column)
         return low[at], high[at]
 
-    def read(self, table: Mapping[str, Any] | pa.Table) -> tuple[list[Points], list[Mask]]:
+    def read(self, table: Mapping[str, Any] | pa.Table) -> tuple[list[Points], list[Bools]]:
         """What the values of every column are compared by, and which have something to compare."""
         read = [points_of(c, table[c.name], _amounts(c)) for c in self.columns]
         found = [self._keys(c, points) for c, (points, _) in zip(self.columns, read, strict=True)]
@@ -268,7 +268,7 @@ class Order:
         """The edges by places of columns."""
         return [(self.names.index(e.x), self.names.index(e.y), e.most) for e in self.edges]
 
-    def _off(self, found: Sequence[Points] | Points, there: Sequence[Mask] | Mask) -> Mask:
+    def _off(self, found: Sequence[Points] | Points, there: Sequence[Bools] | Bools) -> Bools:
         off = np.zeros(len(found[0]), np.bool_)
         for x, y, most in self._pairs:
             off |= (found[x] > found[y] + most) & there[x] & there[y]
@@ -277,7 +277,7 @@ class Order:
     # New values
 
     def _drawn(
-        self, column: Modelled, codes: Any, there: Mask, now: Points, rng: np.random.Generator
+        self, column: Modelled, codes: Any, there: Bools, now: Points, rng: np.random.Generator
     ) -> Points:
         if not isinstance(column, Binned):
             return now
@@ -285,7 +285,7 @@ class Order:
         return np.where(there, self._keys(column, points), now)
 
     def _within(
-        self, codes: NDArray[Any], now: Points, there: Mask, rng: np.random.Generator
+        self, codes: NDArray[Any], now: Points, there: Bools, rng: np.random.Generator
     ) -> Points:
         """Values of their cells that keep all edges, one column after the other.
 

@@ -34,6 +34,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy._types import Bools, Clique
 from understudy.columns.amounts import Amounts, Linear, amounts
 from understudy.columns.base import Masks, Modelled, some
 from understudy.columns.binned import Cells
@@ -43,8 +44,6 @@ from understudy.constraints.tokens import NAMES, Token, fail, tokens
 from understudy.errors import WorkloadError
 
 Literal: TypeAlias = bool | int | float | str
-Clique: TypeAlias = tuple[int, ...]
-Mask: TypeAlias = NDArray[np.bool_]
 _Spread: TypeAlias = Callable[[str, NDArray], NDArray]
 """An array over the codes of a column, laid out over cells or over rows."""
 
@@ -115,10 +114,10 @@ def _columns(node: _Node) -> Iterator[str]:
 class _Truth:
     """What is known of a condition, elementwise; true and false may both fail for nulls."""
 
-    certainly: Mask
-    possibly: Mask
-    certainly_not: Mask
-    possibly_not: Mask
+    certainly: Bools
+    possibly: Bools
+    certainly_not: Bools
+    possibly_not: Bools
 
     def __invert__(self) -> "_Truth":
         return _Truth(self.certainly_not, self.possibly_not, self.certainly, self.possibly)
@@ -182,7 +181,7 @@ class Predicate:
     def __str__(self) -> str:
         return self.text
 
-    def cells(self, clique: Clique | None = None) -> tuple[Mask, Mask]:
+    def cells(self, clique: Clique | None = None) -> tuple[Bools, Bools]:
         """The cells of a marginal inside the predicate, and those that it touches.
 
         Args:
@@ -207,7 +206,7 @@ class Predicate:
 
         return self._places(spread, shape)
 
-    def among(self, codes: Sequence[NDArray]) -> tuple[Mask, Mask]:
+    def among(self, codes: Sequence[NDArray]) -> tuple[Bools, Bools]:
         """The same for encoded rows: which lie in an inner cell, and which in an outer one."""
 
         def spread(name: str, array: NDArray) -> NDArray:
@@ -242,7 +241,7 @@ class Predicate:
                         found.append(f"{said}: {some(beside)}")
         return tuple(found)
 
-    def _places(self, spread: _Spread, shape: tuple[int, ...]) -> tuple[Mask, Mask]:
+    def _places(self, spread: _Spread, shape: tuple[int, ...]) -> tuple[Bools, Bools]:
         schema = self._schema
 
         def leaf(test: _Leaf) -> _Truth:
@@ -259,7 +258,7 @@ class Predicate:
             np.broadcast_to(truth.possibly, shape).copy(),
         )
 
-    def rows(self, table: pa.Table) -> Mask:
+    def rows(self, table: pa.Table) -> Bools:
         """Which rows of a decoded (synthetic) table satisfy the predicate.
 
         Agrees with `cells`: true for every row in an inner cell, and only for rows in outer cells.
@@ -291,10 +290,10 @@ def _masks(schema: Domain, spread: _Spread, name: str, op: str, literal: object)
     return spread(name, masks[0]), spread(name, masks[1])
 
 
-def _ends(linear: Linear, schema: Domain, spread: _Spread) -> tuple[NDArray, NDArray, Mask]:
+def _ends(linear: Linear, schema: Domain, spread: _Spread) -> tuple[NDArray, NDArray, Bools]:
     """The least and the greatest sum in cells, or in the cells of rows, and where there is one."""
     parts, ends = _parts(linear, schema), []
-    there: Mask = np.ones((), np.bool_)
+    there: Bools = np.ones((), np.bool_)
     for name, part in zip(linear.names, parts, strict=True):
         size = schema.shape[schema.position(name)]
         lows, highs = (
@@ -310,7 +309,7 @@ def _parts(linear: Linear, schema: Domain) -> list[Amounts]:
     return [known for n in linear.names if (known := amounts(schema.column(n))) is not None]
 
 
-def _known(test: _Sum, cells: Cells, there: Mask) -> _Truth:
+def _known(test: _Sum, cells: Cells, there: Bools) -> _Truth:
     if test.op == "is null":
         return _Truth(~there, ~there, there, there)
     inner, outer = cells.compared("in" if test.op == "=" else test.op, [test.bound])

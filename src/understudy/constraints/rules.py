@@ -29,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy._types import Bools, Clique
 from understudy.columns import Category, Modelled
 from understudy.columns.amounts import points_of
 from understudy.columns.base import identical, some
@@ -39,10 +40,8 @@ from understudy.constraints.predicate import Predicate
 from understudy.constraints.rule import Comparison, Condition, Dependency, Formula, Rule
 from understudy.errors import SchemaError, WorkloadError
 
-Clique = tuple[int, ...]
-Mask = NDArray[np.bool_]
 Codes = NDArray[Any]
-Check = Callable[[pa.Table], Mask]
+Check = Callable[[pa.Table], Bools]
 T = TypeVar("T")
 
 _LISTED = 1 << 20
@@ -58,12 +57,12 @@ class _Bound:
 
     rule: Rule
     clique: Clique
-    forbidden: Mask
-    condition: Mask | None
+    forbidden: Bools
+    condition: Bools | None
     consequence: frozenset[int]
 
 
-def _broken(rules: Iterable[_Bound], codes: Mapping[int, Codes], shape: tuple[int, ...]) -> Mask:
+def _broken(rules: Iterable[_Bound], codes: Mapping[int, Codes], shape: tuple[int, ...]) -> Bools:
     """Which of the given combinations break a rule; columns of codes spread over the shape."""
     broken = np.zeros(shape, np.bool_)
     for rule in rules:
@@ -74,7 +73,7 @@ def _broken(rules: Iterable[_Bound], codes: Mapping[int, Codes], shape: tuple[in
 def _condition(rule: Rule, parts: Sequence[Predicate], schema: Domain) -> _Bound:
     clique = tuple(sorted({i for part in parts for i in part.clique}))
     _require_small(rule, clique, schema)
-    masks: list[Mask] = []
+    masks: list[Bools] = []
     for part in parts:
         inner, outer = part.cells(clique)
         if not np.array_equal(inner, outer):
@@ -143,17 +142,17 @@ def _codes(columns: Sequence[Modelled], table: pa.Table) -> tuple[Codes, ...]:
     return tuple(column.encode(table.column(column.name)) for column in columns)
 
 
-def _unmet(parts: Sequence[Predicate], table: pa.Table) -> Mask:
+def _unmet(parts: Sequence[Predicate], table: pa.Table) -> Bools:
     *given, then = (part.rows(table) for part in parts)
     return given[0] & ~then if given else ~then
 
 
-def _miscomputed(derived: Derived, table: pa.Table) -> Mask:
+def _miscomputed(derived: Derived, table: pa.Table) -> Bools:
     array = table.column(derived.column.name).combine_chunks()
     return ~identical(array, derived.computed(table))
 
 
-def _misread(derived: Derived, table: pa.Table) -> Mask:
+def _misread(derived: Derived, table: pa.Table) -> Bools:
     """Which rows are read as another value than the one that is computed."""
     column, made = derived.column, derived.computed(table)
     array = table.column(column.name)
@@ -297,7 +296,7 @@ class Rules:
         condition = None if bound.condition is None else bound.condition & there
         return replace(bound, forbidden=forbidden, condition=condition)
 
-    def _there(self, clique: Clique) -> Mask:
+    def _there(self, clique: Clique) -> Bools:
         """The cells in which no optional column is null."""
         shape = [self._shape[i] for i in clique]
         there = np.ones(shape, np.bool_)
@@ -309,7 +308,7 @@ class Rules:
     def _asked(self, rule: Rule, broken: Check) -> Check:
         names = [self._names[i] for i in self._optional if self._names[i] in rule.words]
 
-        def asked(table: pa.Table) -> Mask:
+        def asked(table: pa.Table) -> Bools:
             found = broken(table)
             for name in names:
                 found = found & table.column(name).is_valid().to_numpy()
@@ -320,16 +319,16 @@ class Rules:
     def __bool__(self) -> bool:
         return bool(self._bound)
 
-    def forbidden(self) -> dict[Clique, Mask]:
+    def forbidden(self) -> dict[Clique, Bools]:
         """Tables of codes, True where no row may be."""
-        found: dict[Clique, Mask] = {}
+        found: dict[Clique, Bools] = {}
         for bound in self._bound:
             known = found.get(bound.clique)
             found[bound.clique] = bound.forbidden if known is None else known | bound.forbidden
         return found
 
     @property
-    def orders(self) -> list[tuple[Order, tuple[Clique, Mask] | None]]:
+    def orders(self) -> list[tuple[Order, tuple[Clique, Bools] | None]]:
         """Columns that are compared, and the table of codes in which they are, if not in all."""
         return [
             (order, None if b is None or b.condition is None else (b.clique, b.condition))
@@ -347,7 +346,7 @@ class Rules:
         groups = _tied(self._bound, lambda bound: bound.clique)
         return [(tuple(sorted({i for b in group for i in b.clique})), group) for group in groups]
 
-    def broken(self, codes: Sequence[Codes]) -> Mask:
+    def broken(self, codes: Sequence[Codes]) -> Bools:
         """Which rows, given as codes, break a rule."""
         return _broken(self._bound, dict(enumerate(codes)), np.shape(codes[0]))
 
@@ -359,7 +358,7 @@ class Rules:
             if (count := int(broken(table).sum()))
         ]
 
-    def breaking(self, table: pa.Table) -> dict[str, Mask]:
+    def breaking(self, table: pa.Table) -> dict[str, Bools]:
         """Which rows break each rule, by what their cells are read as: for a table of any types."""
         found = {rule.says: broken(table) for rule, broken in self._checks if rule.target is None}
         return found | {says: _misread(each, table) for says, each in self._derived.items()}
@@ -425,7 +424,7 @@ class Rules:
 
     def _moved(
         self, columns: Clique, rules: Sequence[_Bound], combos: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], Mask]:
+    ) -> tuple[NDArray[np.int64], Bools]:
         """The cheapest moves that break no rule: of one column, of more where none is enough.
 
         And where none was found: moves of columns with very many combinations are not looked at.

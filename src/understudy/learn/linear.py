@@ -15,14 +15,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from understudy._types import Floats
 from understudy.errors import InputError
 from understudy.privacy.features import Box
 from understudy.privacy.losses import Logistic, Loss, Softmax, Squared
 
 IN_Y = "in y"
 """Declares that the set of labels that occur is public knowledge."""
-
-Reals = NDArray[np.float64]
 
 
 _CELL = re.compile(r":\s*\S*['\"].*")
@@ -56,10 +55,10 @@ class LinearModel(BaseEstimator, ABC):
     bounds: Any = None
     radius: float | None = None
     fit_intercept: bool = True
-    weights_: Reals = field(init=False)
+    weights_: Floats = field(init=False)
 
     @abstractmethod
-    def _problem(self, y: NDArray[Any], radius: float) -> tuple[Loss, Reals]:
+    def _problem(self, y: NDArray[Any], radius: float) -> tuple[Loss, Floats]:
         """The loss and the targets in its units."""
 
     def _rows(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -75,13 +74,13 @@ class LinearModel(BaseEstimator, ABC):
         )
         return checked
 
-    def _set(self, box: Box, weights: Reals) -> Self:
+    def _set(self, box: Box, weights: Floats) -> Self:
         self.weights_ = weights
         self.coef_, self.intercept_ = box.unscaled(weights)
         self._box = box
         return self
 
-    def _scores(self, X: Any) -> Reals:
+    def _scores(self, X: Any) -> Floats:
         """(n, outputs): scores of features clipped to the bounds."""
         check_is_fitted(self)
         rows: Any = _without_cells(
@@ -109,7 +108,7 @@ class LinearRegressor(RegressorMixin, LinearModel):
         low, high = float(box.low[0]), float(box.high[0])
         return (low + high) / 2, (high - low) / 2
 
-    def _problem(self, y: NDArray[Any], radius: float) -> tuple[Loss, Reals]:
+    def _problem(self, y: NDArray[Any], radius: float) -> tuple[Loss, Floats]:
         """The loss, and targets scaled and clipped to [−1, 1].
 
         Residuals are held within ±2: beyond that a score lies outside the target bounds by more than
@@ -123,7 +122,7 @@ class LinearRegressor(RegressorMixin, LinearModel):
         targets = np.clip((numbers - middle) / half, -1.0, 1.0)
         return Squared(min(2.0, 1.0 + radius)), targets
 
-    def predict(self, X: Any) -> Reals:
+    def predict(self, X: Any) -> Floats:
         """Predicted targets, in their own units, inside the target bounds."""
         scores = np.clip(self._scores(X)[:, 0], -1.0, 1.0)
         middle, half = self._target()
@@ -160,7 +159,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):
             )
         return labels
 
-    def _problem(self, y: NDArray[Any], radius: float) -> tuple[Loss, Reals]:
+    def _problem(self, y: NDArray[Any], radius: float) -> tuple[Loss, Floats]:
         """The loss, and the number of every row's class."""
         self.classes_ = self._declared(y)
         try:
@@ -175,21 +174,21 @@ class LinearClassifier(ClassifierMixin, LinearModel):
         loss = Logistic() if self.classes_.size == 2 else Softmax(self.classes_.size - 1)
         return loss, codes.astype(np.float64)
 
-    def decision_function(self, X: Any) -> Reals:
+    def decision_function(self, X: Any) -> Floats:
         """Log-odds: (n,) of the second of two classes, or (n, classes) against the last."""
         scores = self._scores(X)
         if self.classes_.size == 2:
             return scores[:, 0]
         return np.concatenate([scores, np.zeros((len(scores), 1))], axis=1)
 
-    def predict_log_proba(self, X: Any) -> Reals:
+    def predict_log_proba(self, X: Any) -> Floats:
         """Logarithms of `predict_proba`."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
             scores = np.column_stack([np.zeros_like(scores), scores])
         return log_softmax(scores, axis=1)
 
-    def predict_proba(self, X: Any) -> Reals:
+    def predict_proba(self, X: Any) -> Floats:
         """The probability of every class, in the order of `classes_`."""
         return np.exp(self.predict_log_proba(X))
 

@@ -35,8 +35,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Floats
 from understudy.learn.plans import GRADIENT, PICK, START
 from understudy.privacy.cost import SampledGaussian
 from understudy.privacy.losses import Loss
@@ -51,14 +51,13 @@ from understudy.privacy.questions.descent import (
 if TYPE_CHECKING:
     from understudy.privacy.gate import Gate
 
-Reals = NDArray[np.float64]
 
 _UNIT = 2.0**-24
 _FIRST, _SECOND, _TINY = 0.9, 0.99, 1e-12
 _STEP, _NOISE, _SHORTEST, _LONGEST, _WIDE = 0.1, 0.2, 0.03, 0.5, 40.0
 
 
-def project(weights: Reals, radius: float, metric: Reals | None = None) -> Reals:
+def project(weights: Floats, radius: float, metric: Floats | None = None) -> Floats:
     """argmin Σ d_j·(w_j − weights_j)² over ‖w‖₁ ≤ radius; d = 1 without `metric` (Duchi et al. 2008).
 
     Soft thresholding at θ/d_j, with the θ ≥ 0 for which the L1 norm is the radius. Steps scaled by 1/d
@@ -85,7 +84,7 @@ def frank_wolfe(
     *,
     delay: int = 0,
     kept: range | None = None,
-) -> Reals:
+) -> Floats:
     """Weights (outputs, width): the average of the iterates w_{t+1}, t in `kept`; the last if None.
 
     Where the plan has a charge for it, scores begin at the best constant, by noisy sums over about
@@ -109,7 +108,7 @@ def frank_wolfe(
     return found
 
 
-def stochastic_descent(gate: Gate, loss: Loss, rows: int, radius: float, steps: int) -> Reals:
+def stochastic_descent(gate: Gate, loss: Loss, rows: int, radius: float, steps: int) -> Floats:
     """Weights (outputs, width): the average of the last half of `steps` iterates, in the ball."""
     event = gate.plan.event(GRADIENT, SampledGaussian)
     shape = (loss.outputs, gate.facts.shape[0])

@@ -17,14 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Float = NDArray[np.float64]
+from understudy._types import Floats
+
 Factors = Sequence[tuple[Any, Any]]
 
 _FLOOR = 1e-12
 _LEAST = 1e-8  # of a threshold
 
 
-def norms(factors: Factors, members: Sequence[NDArray[Any]] | None, groups: int) -> Float:
+def norms(factors: Factors, members: Sequence[NDArray[Any]] | None, groups: int) -> Floats:
     """(B, groups): the norm of every row's gradient inside every group, from the factors alone.
 
     ‖g‖²_M = Σ_layers Σ_{kl∈M} a_k²·δ_l², with a 1 among the a for the bias.
@@ -80,7 +81,7 @@ def clusters(gradient: NDArray[Any], groups: int, floor: float | None = None) ->
     return rank[place].astype(np.int32)
 
 
-def thresholds(found: Float) -> tuple[float, ...]:
+def thresholds(found: Floats) -> tuple[float, ...]:
     """The median over public rows of every group's norm: of rows, not of their mean.
 
     Of the rows that touch the group: one that more than half of them leave alone is not nothing.

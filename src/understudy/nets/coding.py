@@ -29,7 +29,8 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-Float = NDArray[np.float64]
+from understudy._types import Floats
+
 _TINY = 1e-6
 
 
@@ -76,7 +77,7 @@ class Coding:
         """How many features a row has."""
         return sum(table.shape[1] for table in self.tables())
 
-    def tables(self, shares: Sequence[Float] | None = None) -> list[NDArray[np.float32]]:
+    def tables(self, shares: Sequence[Floats] | None = None) -> list[NDArray[np.float32]]:
         """One table (size, features) per column: the features of every code."""
         found: list[NDArray[np.float32]] = []
         for column in self.columns:
@@ -169,7 +170,7 @@ class Coding:
         return np.delete(np.eye(sum(self.heads), dtype=np.float32), two, axis=1)
 
     def codes(
-        self, drawn: Any, shares: Sequence[Float] | None = None
+        self, drawn: Any, shares: Sequence[Floats] | None = None
     ) -> tuple[NDArray[np.int64], ...]:
         """Codes of what was `drawn` (B, H); always in range."""
         left = list(np.asarray(drawn).T)[::-1]
@@ -193,9 +194,9 @@ class Coding:
             columns.append(np.asarray(found, np.int64))
         return tuple(columns)
 
-    def start(self, shares: Sequence[Float]) -> NDArray[np.float32]:
+    def start(self, shares: Sequence[Floats]) -> NDArray[np.float32]:
         """Biases of the heads at which every column has about its shares; bits are independent."""
-        biases: list[Float] = []
+        biases: list[Floats] = []
         for column in self.columns:
             known = np.maximum(np.asarray(shares[column], np.float64), _TINY)
             known = known / known.sum()
@@ -217,7 +218,7 @@ class Coding:
     def _null(self, column: int) -> bool:
         return self.nullable[column] and self.kinds[column] != "choice"
 
-    def _ranks(self, column: int, shares: Sequence[Float] | None) -> tuple[Float, Float]:
+    def _ranks(self, column: int, shares: Sequence[Floats] | None) -> tuple[Floats, Floats]:
         """(upper ends, middles) of the values' ranks in [0, 1]."""
         size = self.values(column)
         known = np.ones(size)

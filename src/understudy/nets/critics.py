@@ -42,10 +42,8 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Clique, Floats
 from understudy.nets.tables import Layout, Table
-
-Reals = NDArray[np.float64]
 
 
 class Objective(StrEnum):
@@ -81,7 +79,7 @@ class Question(StrEnum):
     SIGN = "sign"
     """−1 where x = v, otherwise 1, for every v; where g = 2 only for the second."""
 
-    def matrix(self, size: int) -> Reals:
+    def matrix(self, size: int) -> Floats:
         """(questions, g)."""
         match self:
             case Question.CELL:
@@ -117,16 +115,16 @@ class Cells:
         """K, the number of features."""
         return self.layout.cells
 
-    def spread(self, values: Sequence[float]) -> Reals:
+    def spread(self, values: Sequence[float]) -> Floats:
         """One value per table, repeated for its cells."""
         sizes = [math.prod(each) for each in self.layout.sizes]
         return np.repeat(np.asarray(values, np.float32), sizes).astype(np.float64)
 
-    def flat(self, tables: Sequence[NDArray[Any]]) -> Reals:
+    def flat(self, tables: Sequence[NDArray[Any]]) -> Floats:
         """Tables, in the order of `cliques`, as one vector."""
         return self.layout.arrange(tables).astype(np.float64)
 
-    def tables(self, flat: NDArray[Any]) -> list[Reals]:
+    def tables(self, flat: NDArray[Any]) -> list[Floats]:
         """The reverse of `flat`."""
         return self.layout.restore(flat)
 
@@ -177,7 +175,7 @@ class Cells:
                 strides[column, j] = math.prod(sizes[axis + 1 :])
         return strides
 
-    def _matrix(self, column: int) -> Reals:
+    def _matrix(self, column: int) -> Floats:
         return self.questions[column].matrix(self.shape[column])
 
     @cached_property
@@ -197,8 +195,8 @@ class Units:
     """
 
     kind: str
-    weights: Reals
-    bias: Reals
+    weights: Floats
+    bias: Floats
     over: float = 1.0
     kappa: float = 8.0
 
@@ -306,7 +304,7 @@ def _worst(difference: Array) -> Array:
     return jnp.zeros_like(difference).at[at].set(jnp.sign(difference[at]))
 
 
-def _along(table: Array, matrices: Sequence[Reals]) -> Array:
+def _along(table: Array, matrices: Sequence[Floats]) -> Array:
     """Each axis of a table times a matrix (new, old)."""
     for axis, matrix in enumerate(matrices):
         moved = jnp.tensordot(jnp.asarray(matrix, table.dtype), table, axes=(1, axis))

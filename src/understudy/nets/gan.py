@@ -33,11 +33,11 @@ import optax
 from jax import Array
 from numpy.typing import NDArray
 
+from understudy._types import Floats
 from understudy.errors import WorkError
 from understudy.nets.coding import Coding
 from understudy.nets.generator import Generator, Params
 
-Float = NDArray[np.float64]
 Report = Callable[[int, int], None]
 Layers = tuple[tuple[Array, Array], ...]
 """(weights (inputs, outputs), biases (outputs,)) of every layer."""
@@ -153,7 +153,7 @@ class Gan:
         """Whether latents ask for a value: some column must have several."""
         return self.conditioned and max(self.coding.heads) > 1
 
-    def start(self, key: int, shares: Sequence[Float]) -> Playing:
+    def start(self, key: int, shares: Sequence[Floats]) -> Playing:
         """Fresh networks; the generator starts at independent columns with about these shares."""
         return _start(self, np.uint32(key % 2**32), self.coding.start(shares))
 
@@ -337,7 +337,7 @@ def _hard(gan: Gan, params: Params, key: Array, biases: Array, batch: int) -> Ar
 
 
 def records(
-    gan: Gan, params: Params, count: int, key: int, shares: Sequence[Float]
+    gan: Gan, params: Params, count: int, key: int, shares: Sequence[Floats]
 ) -> tuple[NDArray[np.int64], ...]:
     """`count` hard rows, one array of codes per column."""
     biases = gan.coding.start(shares)
@@ -353,7 +353,7 @@ def train_without_privacy(
     pace: Pace,
     state: Playing,
     codes: Sequence[NDArray[Any]],
-    shares: Sequence[Float],
+    shares: Sequence[Floats],
     *,
     steps: int,
     key: int,

@@ -41,12 +41,11 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import Array
-from numpy.typing import NDArray
 
+from understudy._types import Floats
 from understudy.nets.generator import Generator, Params
 from understudy.nets.tables import Layout, Pass, Table
 
-Float = NDArray[np.float64]
 Report = Callable[[int, int, float], None]
 """report(step, steps, loss)."""
 
@@ -74,12 +73,12 @@ class Evidence:
     """A released table in shares: what was seen, what was expected, and e of a cell."""
 
     table: Table
-    values: Float
-    expected: Float
-    ratio: Float
-    noise: Float
+    values: Floats
+    expected: Floats
+    ratio: Floats
+    noise: Floats
     """Variance of the noise in a cell of `values`."""
-    again: Float
+    again: Floats
     """The noise drawn once more; zeros hold nothing out."""
 
 
@@ -108,7 +107,7 @@ class Mixture:
         """What is trained."""
         return {"params": self.params, "latents": self.latents}
 
-    def heads(self) -> list[Float]:
+    def heads(self) -> list[Floats]:
         """One (B, size) array of probabilities per column, each row summing to one."""
         flat = np.asarray(_heads(self.generator, self.params, self.latents), np.float64)
         parts = np.split(flat, np.cumsum(self.generator.shape)[:-1], axis=1)
@@ -131,7 +130,7 @@ class Trained:
 
 
 def start(
-    generator: Generator, batch: int, key: int, shares: Sequence[Float] | None = None
+    generator: Generator, batch: int, key: int, shares: Sequence[Floats] | None = None
 ) -> Mixture:
     """Fresh parameters and latents from an integer key; heads about at `shares`."""
     rng = np.random.default_rng(key % 2**32)
@@ -143,7 +142,7 @@ def start(
 
 def train(
     mixture: Mixture,
-    columns: Sequence[Float],
+    columns: Sequence[Floats],
     evidence: Sequence[Evidence],
     effort: Effort,
     report: Report | None = None,
@@ -153,7 +152,7 @@ def train(
     told = _told(generator, evidence, effort)
     total, taken = max(1, round(effort.steps / _STRETCH)), 0
 
-    def stretch(point: Trained, told: _Told | None, rates: Float) -> Trained:
+    def stretch(point: Trained, told: _Told | None, rates: Floats) -> Trained:
         nonlocal taken
         state, moments, loss, held = _stretch(
             generator,

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from understudy._types import Clique, Codes
+from understudy._types import Clique, Codes, Whole
 from understudy.queries.evaluate import Counter, SparseCounter
 from understudy.schema.family import Layout
 from understudy.schema.views import POSITIONS, positions
@@ -21,7 +20,6 @@ from understudy.schema.views import POSITIONS, positions
 _CHUNK = 1 << 20
 """Views that are held at once."""
 
-Whole = NDArray[np.int64]
 At = tuple[Whole, Whole, Whole]
 """Families, a child of each and a sibling of that child; −1 where there is none."""
 Rows = tuple[list[Codes], Whole]

@@ -17,18 +17,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from understudy._types import Codes
+from understudy._types import Bools, Codes, Whole
 from understudy.columns.base import Modelled
 from understudy.constraints.order import Order
 from understudy.queries.families import At, EncodedFamilies, ViewCounts, views_of
 from understudy.schema import Schema
 from understudy.schema.family import FamilySchema
 from understudy.schema.views import POSITIONS, positions
-
-Whole = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,13 +68,13 @@ class _Tables:
 
 def breaking(
     schema: FamilySchema, sizes: Whole, parents: pa.Table, children: pa.Table
-) -> dict[str, Mask]:
+) -> dict[str, Bools]:
     """Which families break each rule between members, by their values."""
     if not schema.rules:
         return {}
     rules, tables = schema.between, _Tables(schema, sizes, parents, children)
     names = sorted(rules.columns)
-    found: dict[str, Mask] = {}
+    found: dict[str, Bools] = {}
     for at in views_of(sizes, np.arange(sizes.size), ordered=schema.layout.ordered):
         for says, broken in rules.breaking(tables.views(names, at)).items():
             own = found.setdefault(says, np.zeros(sizes.size, np.bool_))
@@ -91,7 +87,7 @@ def in_order(
     codes: EncodedFamilies,
     tables: tuple[pa.Table, pa.Table],
     rng: np.random.Generator,
-) -> tuple[tuple[pa.Table, pa.Table], Mask]:
+) -> tuple[tuple[pa.Table, pa.Table], Bools]:
     """(parents, children) with values that keep all comparisons, and the families that have none.
 
     Codes stay as they are. Of families without such values the tables are left as they were.
@@ -118,7 +114,7 @@ class _System:
         self.columns: dict[str, tuple[Order, Modelled]] = {}
         self.starts: dict[str, int] = {}
         now: list[Whole] = []
-        there: list[Mask] = []
+        there: list[Bools] = []
         lows: list[Whole] = []
         highs: list[Whole] = []
         for order, _ in schema.compared:
@@ -164,14 +160,14 @@ class _System:
                     both = self.there[one] & self.there[other]
                     yield one[both], other[both], each.most, at[0][held][both]
 
-    def wrong(self) -> Mask:
+    def wrong(self) -> Bools:
         """The families in which a comparison does not hold."""
         found = np.zeros(self.codes.sizes.size, np.bool_)
         for one, other, most, families in self._edges(np.arange(found.size)):
             found[families[self.now[one] > self.now[other] + most]] = True
         return found
 
-    def solve(self, some: Whole, rng: np.random.Generator) -> Mask:
+    def solve(self, some: Whole, rng: np.random.Generator) -> Bools:
         """Find values for these families; which of them have none."""
         self._sort(some)
         edges = [
@@ -208,7 +204,7 @@ class _System:
         turn = np.arange(values.size) - np.searchsorted(whose, whose)
         return values, turn, int(turn.max(initial=-1)) + 1
 
-    def _narrow(self, lines: Whole, whose: Whole, failed: Mask, most: int) -> Mask:
+    def _narrow(self, lines: Whole, whose: Whole, failed: Bools, most: int) -> Bools:
         """Tighten the ends of all values by the comparisons; families in which nothing is left."""
         failed, moved = failed.copy(), np.zeros(whose.size, np.bool_)
         one, other, limit = lines
@@ -252,7 +248,7 @@ class _System:
                 slots = np.lexsort([at, codes[at], self.owner[at]])
                 self.now[start + at[slots]] = values[by]
 
-    def written(self, solved: Mask) -> tuple[pa.Table, pa.Table]:
+    def written(self, solved: Bools) -> tuple[pa.Table, pa.Table]:
         """The tables with the values that were found for these families, and what follows from them."""
         parents, children, family = self.schema.tables
         tables = {family.parent: self.tables.parents, family.child: self.tables.children}

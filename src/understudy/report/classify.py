@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Floats
+
 Codes = Sequence[NDArray[np.unsignedinteger]]
-Floats = NDArray[np.float64]
 _MOST_PAIRS = 120
 _MOST_FEATURES = 200_000
 _MOST_STEPS = 2_000

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy._types import Clique, Codes
+from understudy._types import Clique, Codes, Whole
 from understudy.columns.reading import floats, is_number, is_text, numpy_of, pc
 from understudy.errors import SourceError
 from understudy.privacy.exact import ExactCounts
@@ -47,8 +47,6 @@ from understudy.source.pushed import PushedCounts, PushedSource
 from understudy.source.units import chosen, turn
 from understudy.source.views import DIALECTS, ViewEngine
 from understudy.units import Unit
-
-Whole = NDArray[np.int64]
 
 
 class FamilyCounts(SealedCounts):

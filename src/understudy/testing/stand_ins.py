@@ -17,9 +17,8 @@ from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Clique, Whole
 from understudy.errors import PrivacyError
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Event, Plan
@@ -32,11 +31,10 @@ from understudy.testing.checks import ContractBroken
 from understudy.testing.distributions import fingerprint
 from understudy.units import Unit
 
-Integers = NDArray[np.int64]
 Rows = Sequence[tuple[int, ...]]
 
 
-def table_of(rows: Rows, shape: Sequence[int], clique: Clique) -> Integers:
+def table_of(rows: Rows, shape: Sequence[int], clique: Clique) -> Whole:
     """The exact marginal of a few rows of codes, counted one by one."""
     table = np.zeros(tuple(shape[i] for i in clique), dtype=np.int64)
     for row in rows:
@@ -56,11 +54,11 @@ class TinyCounts:
         """The exact number of rows."""
         return Sensitive(len(self._rows))
 
-    def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Integers, ...]]:
+    def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Whole, ...]]:
         """One exact table per clique."""
         return Sensitive(tuple(table_of(self._rows, self.shape, clique) for clique in cliques))
 
-    def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[tuple[Integers, Integers], ...]]:
+    def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[tuple[Whole, Whole], ...]]:
         """The occupied cells of each clique."""
         found = []
         for clique in cliques:
@@ -69,7 +67,7 @@ class TinyCounts:
             found.append((cells.astype(np.int64), flat[cells]))
         return Sensitive(tuple(found))
 
-    def records(self) -> Sensitive[list[Integers]]:
+    def records(self) -> Sensitive[list[Whole]]:
         """The rows themselves, one array of codes per column."""
         matrix = np.array(self._rows, np.int64).reshape(len(self._rows), len(self.shape))
         return Sensitive([matrix[:, i] for i in range(len(self.shape))])
@@ -107,14 +105,14 @@ class SeededNoise(Noise):
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
 
-    def laplace(self, values: Integers, scale: float) -> Integers:
+    def laplace(self, values: Whole, scale: float) -> Whole:
         """A difference of geometric variables: the discrete Laplace law, from float arithmetic."""
         array = integers(values)
         p = -np.expm1(-1.0 / finite(scale))
         z = self._rng.geometric(p, array.size) - self._rng.geometric(p, array.size)
         return (array + z).reshape(np.shape(values))
 
-    def gaussian(self, values: Integers, sigma: float) -> Integers:
+    def gaussian(self, values: Whole, sigma: float) -> Whole:
         """A discrete Gaussian by inversion on ±12σ, in float arithmetic; rounded where σ is large."""
         array, sigma = integers(values), finite(sigma)
         if sigma > 1e5:
@@ -126,7 +124,7 @@ class SeededNoise(Noise):
         z = support[np.searchsorted(cdf, self._rng.random(array.size)).clip(0, support.size - 1)]
         return (array + z).reshape(np.shape(values))
 
-    def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
+    def top_k(self, scores: Whole, scale: float, k: int) -> tuple[int, ...]:
         """Gumbel top-k in float arithmetic."""
         array = integers(scores)
         if not 1 <= k <= array.size:
@@ -134,7 +132,7 @@ class SeededNoise(Noise):
         noisy = array + self._rng.gumbel(scale=finite(scale), size=array.size)
         return tuple(int(i) for i in np.argsort(-noisy, kind="stable")[:k])
 
-    def to_be_rounded(self, values: Integers, sigma: float) -> Integers:
+    def to_be_rounded(self, values: Whole, sigma: float) -> Whole:
         """As `OpenDPNoise.to_be_rounded`, repeatable."""
         return values + np.rint(sigma * self._rng.standard_normal(values.size)).astype(np.int64)
 
@@ -151,14 +149,14 @@ class StillNoise(Noise):
     private = False
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, Integers, float]] = []
+        self.asked: list[tuple[str, Whole, float]] = []
 
-    def laplace(self, values: Integers, scale: float) -> Integers:
+    def laplace(self, values: Whole, scale: float) -> Whole:
         """The values."""
         self.asked.append(("laplace", np.array(values), scale))
         return np.array(values)
 
-    def gaussian(self, values: Integers, sigma: float) -> Integers:
+    def gaussian(self, values: Whole, sigma: float) -> Whole:
         """The values."""
         self.asked.append(("gaussian", np.array(values), sigma))
         return np.array(values)
@@ -167,7 +165,7 @@ class StillNoise(Noise):
         """Always the first."""
         return 0
 
-    def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
+    def top_k(self, scores: Whole, scale: float, k: int) -> tuple[int, ...]:
         """The k largest, the first of equals first."""
         self.asked.append(("top_k", np.array(scores), scale))
         return tuple(int(i) for i in np.argsort(-np.ravel(scores), kind="stable")[:k])
@@ -185,11 +183,11 @@ class RecordingNoise(Noise):
         self.released.append(value)
         return value
 
-    def laplace(self, values: Integers, scale: float) -> Integers:
+    def laplace(self, values: Whole, scale: float) -> Whole:
         """See `Noise.laplace`."""
         return self._keep(self._noise.laplace(values, scale))
 
-    def gaussian(self, values: Integers, sigma: float) -> Integers:
+    def gaussian(self, values: Whole, sigma: float) -> Whole:
         """See `Noise.gaussian`."""
         return self._keep(self._noise.gaussian(values, sigma))
 
@@ -197,7 +195,7 @@ class RecordingNoise(Noise):
         """See `Noise.below`."""
         return self._keep(self._noise.below(number))
 
-    def top_k(self, scores: Integers, scale: float, k: int) -> tuple[int, ...]:
+    def top_k(self, scores: Whole, scale: float, k: int) -> tuple[int, ...]:
         """See `Noise.top_k`."""
         return self._keep(self._noise.top_k(scores, scale, k))
 

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Codes
+from understudy._types import Codes, Floats
 
 if TYPE_CHECKING:
     from understudy.nets.gan import Rows
 
-Float = NDArray[np.float64]
 
 LOOKED_AT = 512
 """Public rows, or made-up ones, whose gradients tell groups and thresholds."""
@@ -108,7 +107,7 @@ def _by_layer(
     return tuple(part.reshape(i + 1, o) for part, (i, o) in pairs)
 
 
-def _alive(found: Float, groups: int) -> tuple[NDArray[np.int32], Float]:
+def _alive(found: Floats, groups: int) -> tuple[NDArray[np.int32], Floats]:
     """New names of the groups, and norms of rows in those that are left, from (rows, groups)."""
     names = np.arange(found.shape[1], dtype=np.int32)
     while (low := _merging(found, groups)) is not None:  # it and the next one become one
@@ -119,7 +118,7 @@ def _alive(found: Float, groups: int) -> tuple[NDArray[np.int32], Float]:
     return names, found
 
 
-def _merging(found: Float, groups: int) -> int | None:
+def _merging(found: Floats, groups: int) -> int | None:
     """The first of two neighbours that merge: one of them is dead, or there are too many groups."""
     from understudy.nets.clipping import thresholds
 
