@@ -1,6 +1,7 @@
 """Progress, on a terminal and elsewhere."""
 
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -64,6 +65,7 @@ def test_progress_on_a_terminal_goes_to_stderr_alone(understudy: Command, case: 
     os.close(leader)
     assert process.returncode == 0
     assert "✓ writing the release" in screen.decode()
+    assert re.search(r"\d s; CPU time \d s(,| of)", screen.decode()), "time of one kind is compared"
     assert "\x1b" not in out
     assert us.verify(case.out).passed
 

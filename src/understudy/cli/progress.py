@@ -33,26 +33,30 @@ _MANY = 100_000
 
 
 class _Clock(ProgressColumn):
-    """Time passed, against an estimate where there is one."""
+    """Time passed; and CPU time, against an estimate of that where there is one."""
 
     def render(self, task: Task) -> Text:
-        passed = f"{task.elapsed or 0:.0f} s"
-        about = task.fields.get("about")
-        if not about:
-            return Text(passed, style="dim")
-        late = (task.elapsed or 0) > about
-        said = f"{'forecast' if late else 'of about'} {wording.duration(about)} of CPU time"
-        return Text(f"{passed}{',' if late else ''} {said}", style="dim", no_wrap=True)
+        said, about = f"{task.elapsed or 0:.0f} s", task.fields.get("about")
+        if about:
+            used = _used(task)
+            than = " of about" if used <= about else ", forecast"
+            said += f"; CPU time {used:.0f} s{than} {wording.duration(about)}"
+        return Text(said, style="dim", no_wrap=True)
 
 
 class _TimeBar(ProgressColumn):
-    """How much of the estimated time has passed; never quite full before the end."""
+    """How much of the estimated CPU time is used; never quite full before the end."""
 
     def render(self, task: Task) -> ProgressBar | Text:
         about = task.fields.get("about")
         if not about:
             return Text("")
-        return ProgressBar(total=about, completed=min(task.elapsed or 0, 0.98 * about), width=30)
+        return ProgressBar(total=about, completed=min(_used(task), 0.98 * about), width=30)
+
+
+def _used(task: Task) -> float:
+    """CPU seconds since the work began."""
+    return time.process_time() - task.fields["began"]
 
 
 class _Line:
@@ -60,7 +64,7 @@ class _Line:
 
     def __init__(self, *columns: ProgressColumn) -> None:
         self._console = shell.err()
-        self._last = 0.0
+        self._last, self._used = 0.0, time.process_time()
         self._live: Live | None = None
         if self._console.is_terminal:
             self._live = Live(*columns, console=self._console, transient=True)
@@ -68,7 +72,7 @@ class _Line:
     def __enter__(self) -> Self:
         if self._live is not None:
             self._live.start()
-            self._live.add_task("", total=None, visible=False, about=None, left="")
+            self._live.add_task("", total=None, visible=False, about=None, left="", began=self._used)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -98,7 +102,7 @@ class Stages(_Line):
         text = TextColumn("{task.description}", markup=False)
         super().__init__(SpinnerColumn(), text, _TimeBar(), _Clock())
         self._now: Progress | None = None
-        self._start, self._used = time.monotonic(), time.process_time()
+        self._start = time.monotonic()
         self._about: float | None = None
         self._told = False
 
@@ -114,8 +118,8 @@ class Stages(_Line):
         self._now, self._about = None, seconds
         self._say(line)
         if self._live is not None:
-            self._live.reset(self._live.task_ids[0], total=None, about=seconds)
-            self._show("", description="")
+            self._live.reset(self._live.task_ids[0], total=None)
+            self._show("", description="", about=seconds)
 
     def __call__(self, progress: Progress) -> None:
         """Called by the work."""
