@@ -72,7 +72,9 @@ class _Line:
     def __enter__(self) -> Self:
         if self._live is not None:
             self._live.start()
-            self._live.add_task("", total=None, visible=False, about=None, left="", began=self._used)
+            self._live.add_task(
+                "", total=None, visible=False, about=None, left="", began=self._used
+            )
         return self
 
     def __exit__(self, *exc: object) -> None:

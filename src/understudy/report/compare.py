@@ -35,7 +35,7 @@ from understudy.report.page import fill
 from understudy.schema import Modelled, Schema
 from understudy.source import Source, read
 from understudy.source.base import rows_that_count
-from understudy.wording import percent, points
+from understudy.wording import percent
 
 LOUD = (
     "NOT PRIVATE: these are exact facts about the private rows. They are for the eyes of a custodian "
@@ -430,7 +430,10 @@ def page(found: Comparison, name: str) -> str:
             for band in found.queries
         ],
         workload=[
-            (" × ".join(e.columns), e.kind, points(e.total_variation), points(e.worst))
+            (
+                ("" if e.kind == "marginals" else f"{e.kind} of ") + " × ".join(e.columns),
+                *(percent(error).removesuffix(" %") for error in (e.total_variation, e.worst)),
+            )
             for e in errors[:_SHOWN]
         ],
         associations=[
