@@ -8,6 +8,7 @@ from scipy.optimize import brentq
 from scipy.special import wrightomega
 from tests.thorough import examples
 
+from understudy import compiled
 from understudy.models import _kernels as kernels
 from understudy.models.blocks import Block
 
@@ -124,7 +125,7 @@ def test_balance_is_iterative_proportional_fitting(key):
                     wanted, sums, out=np.ones_like(sums), where=sums > 0
                 )
         found = table.copy()
-        kernels.balance(found, rows, columns, times)
+        kernels.balance(found.reshape(-1), rows, columns, times)
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
@@ -133,7 +134,7 @@ def test_balance_converges_to_the_margins_and_keeps_odds():
     table = rng.random((3, 4)) + 0.1
     rows, columns = 50 * rng.dirichlet(np.ones(3)), 50 * rng.dirichlet(np.ones(4))
     found = table.copy()
-    kernels.balance(found, rows, columns, 200)
+    kernels.balance(found.reshape(-1), rows, columns, 200)
     np.testing.assert_allclose(found.sum(axis=1), rows, rtol=1e-10)
     np.testing.assert_allclose(found.sum(axis=0), columns, rtol=1e-10)
 
@@ -161,8 +162,10 @@ def test_hold_meets_the_margins_by_a_shift_for_every_row_and_column(key):
             shift - shift.mean(axis=0) - (shift - shift.mean(axis=0)).mean(axis=1)[:, None]
         )
 
-    shifted = interaction(lambda m: kernels.hold(m, ratio, *margins, 200)).max()
-    assert shifted < interaction(lambda m: kernels.balance(m, *margins, 200)).max() / 4
+    shifted = interaction(
+        lambda m: kernels.hold(m.reshape(-1), ratio.reshape(-1), *margins, 200)
+    ).max()
+    assert shifted < interaction(lambda m: kernels.balance(m.reshape(-1), *margins, 200)).max() / 4
 
 
 def test_weigh_is_bincount():
@@ -203,14 +206,13 @@ def refined(current, y, ratio, empty, margins, rows, part, theta):
     if margins is None:
         base *= rows / base.sum()
     else:
-        kernels.balance(base.reshape([m.size for m in margins]), *margins, 3)
+        kernels.balance(base, *margins, 3)
     solved = np.empty_like(base)
     with np.errstate(divide="ignore"):
         kernels.solve(y, np.log(base), ratio, rows, solved)
     if margins is not None:
-        grid = solved.reshape([m.size for m in margins])
-        kernels.hold(grid, ratio.reshape(grid.shape), *margins, 2)
-        kernels.balance(grid, *margins, 2)
+        kernels.hold(solved, ratio, *margins, 2)
+        kernels.balance(solved, *margins, 2)
     inside = (current > 0) & ~empty
     factors = np.divide(solved, current, out=np.ones_like(current), where=inside)
     step = np.log(factors)
@@ -228,7 +230,8 @@ def refined(current, y, ratio, empty, margins, rows, part, theta):
 @pytest.mark.parametrize("part", [1.0, 0.3])
 @pytest.mark.parametrize("pair", [True, False])
 @pytest.mark.parametrize("some", [True, False])
-def test_refine_against_numpy(pair, part, some):
+def test_refine_against_numpy(pair, part, some, monkeypatch):
+    monkeypatch.setattr(compiled, "_ordinary", None)  # it must need no Numba to run
     rng = np.random.default_rng(8)
     y, theta = rng.uniform(0, 100, 12), rng.normal(size=12)
     current = np.where(rng.random(12) < 0.2, 0.0, rng.uniform(0, 100, 12))

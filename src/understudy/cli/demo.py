@@ -37,6 +37,7 @@ def demo(
 
 
 def _play(folder: Path, rows: int, method: str) -> None:
+    shell.one_thread()
     from pyarrow import csv
 
     from understudy.demo import city_health_survey, schema

@@ -176,6 +176,8 @@ def release(
       understudy release households.csv --children persons.csv --schema homes.toml \\
                          --epsilon 1 --out homes.release
     """
+    if choices.method in ("auto", "maxent"):
+        shell.one_thread()
     from understudy.releases.bundle import require_absent
 
     require_absent(out)

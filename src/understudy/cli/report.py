@@ -42,6 +42,7 @@ def report(
       understudy report patients.release --title "Patients, 2024" --owner "City of Exampleton"
       understudy report patients.release --audit patients.audit --out report.html
     """
+    shell.one_thread()
     from understudy.report.page import About, read_audit, write
 
     shown = None if audit is None else read_audit(audit)

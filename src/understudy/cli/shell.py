@@ -49,6 +49,14 @@ _PLAIN_WIDTH = 10_000
 R = TypeVar("R")
 
 
+def one_thread() -> None:
+    """For commands without much linear algebra: NumPy's threads, one a core, wait for each other.
+
+    To be called before NumPy is imported; what the environment says of threads stays.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 class Terminated(KeyboardInterrupt):
     """SIGTERM; ends like Ctrl-C."""
 

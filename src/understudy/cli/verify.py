@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -78,8 +77,7 @@ def show(
     as_json: bool = False,
 ) -> bool:
     """Verify and print the checks; whether all of them passed."""
-    # NumPy would start a thread a core for linear algebra, of which there is none here.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    shell.one_thread()
     from understudy.releases.verify import to_json
     from understudy.releases.verify import verify as work
 

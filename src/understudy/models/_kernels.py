@@ -101,24 +101,25 @@ def solve(y: Any, log_base: Any, ratio: Any, total: float, m: Any) -> float:
 
 @kernel
 def balance(m: Any, rows: Any, columns: Any, times: int) -> None:
-    """Scale a table to its two margins, `times` times over (iterative proportional fitting)."""
+    """Scale a flat table to its two margins, `times` over (iterative proportional fitting)."""
+    wide = columns.size
     for _ in range(times):
-        for i in range(m.shape[0]):
+        for i in range(rows.size):
             s = 0.0
-            for j in range(m.shape[1]):
-                s += m[i, j]
+            for c in range(i * wide, (i + 1) * wide):
+                s += m[c]
             if s > 0.0:
                 f = rows[i] / s
-                for j in range(m.shape[1]):
-                    m[i, j] *= f
-        for j in range(m.shape[1]):
+                for c in range(i * wide, (i + 1) * wide):
+                    m[c] *= f
+        for j in range(wide):
             s = 0.0
-            for i in range(m.shape[0]):
-                s += m[i, j]
+            for c in range(j, m.size, wide):
+                s += m[c]
             if s > 0.0:
                 f = columns[j] / s
-                for i in range(m.shape[0]):
-                    m[i, j] *= f
+                for c in range(j, m.size, wide):
+                    m[c] *= f
 
 
 @kernel
@@ -130,56 +131,57 @@ def _shift(gap: float, slope: float, m: float, ratio: float) -> float:
 
 @kernel
 def hold(m: Any, ratio: Any, rows: Any, columns: Any, times: int) -> None:
-    """Take a solution of `solve` towards its two margins by a ν for every row and every column.
+    """Take a flat solution of `solve` towards its two margins by a ν for every row and every column.
 
     A cell with m + ratio·ln(m/base) = y + ν moves by m/(m + ratio) when ν does: large cells as far as
     those that hold noise, where `balance` would take it out of the large ones.
     """
+    wide = columns.size
     for _ in range(times):
-        for i in range(m.shape[0]):
+        for i in range(rows.size):
             s = 0.0
             slope = 0.0
-            for j in range(m.shape[1]):
-                s += m[i, j]
-                slope += m[i, j] / (m[i, j] + ratio[i, j])
-            for j in range(m.shape[1]):
-                m[i, j] *= _shift(rows[i] - s, slope, m[i, j], ratio[i, j])
-        for j in range(m.shape[1]):
+            for c in range(i * wide, (i + 1) * wide):
+                s += m[c]
+                slope += m[c] / (m[c] + ratio[c])
+            for c in range(i * wide, (i + 1) * wide):
+                m[c] *= _shift(rows[i] - s, slope, m[c], ratio[c])
+        for j in range(wide):
             s = 0.0
             slope = 0.0
-            for i in range(m.shape[0]):
-                s += m[i, j]
-                slope += m[i, j] / (m[i, j] + ratio[i, j])
-            for i in range(m.shape[0]):
-                m[i, j] *= _shift(columns[j] - s, slope, m[i, j], ratio[i, j])
+            for c in range(j, m.size, wide):
+                s += m[c]
+                slope += m[c] / (m[c] + ratio[c])
+            for c in range(j, m.size, wide):
+                m[c] *= _shift(columns[j] - s, slope, m[c], ratio[c])
 
 
 @kernel
 def _carry(step: Any, rows: Any, columns: Any) -> None:
     """Give every cell that has no step, NaN, that of its row and column; they are filled as well."""
-    many, mean = 0, 0.0
-    columns[:] = 0.0
+    wide, many, mean = columns.size, 0, 0.0
     for i in range(rows.size):
         rows[i] = 0.0
         count = 0
-        for j in range(columns.size):
-            if not math.isnan(step[i, j]):
-                rows[i] += step[i, j]
+        for c in range(i * wide, (i + 1) * wide):
+            if not math.isnan(step[c]):
+                rows[i] += step[c]
                 count += 1
         mean += rows[i]
         many += count
         rows[i] /= max(count, 1)
-    for j in range(columns.size):
+    for j in range(wide):
+        columns[j] = 0.0
         count = 0
-        for i in range(rows.size):
-            if not math.isnan(step[i, j]):
-                columns[j] += step[i, j]
+        for c in range(j, step.size, wide):
+            if not math.isnan(step[c]):
+                columns[j] += step[c]
                 count += 1
         columns[j] /= max(count, 1)
     for i in range(rows.size):
-        for j in range(columns.size):
-            if math.isnan(step[i, j]):
-                step[i, j] = rows[i] + columns[j] - mean / max(many, 1)
+        for j in range(wide):
+            if math.isnan(step[i * wide + j]):
+                step[i * wide + j] = rows[i] + columns[j] - mean / max(many, 1)
 
 
 @kernel
@@ -192,23 +194,23 @@ def refine(
     See `understudy.models.blocks.Block.refine`. `rows` and `columns` have no values where margins are
     not held, and `empty` none where no cell is; `base` is room for a table and its margins.
     """
-    size, grid = current.size, (rows.size, columns.size)
-    held, reached = rows.size > 0, 0.0
+    size, held, reached = current.size, rows.size > 0, 0.0
+    table, sides = base[:size], base[size:]
     for c in range(size):
         base[c] = current[c] * math.exp(-theta[c])
         if empty.size and empty[c]:
             base[c] = 0.0
         reached += base[c]
     if held:
-        balance(base[:size].reshape(grid), rows, columns, 3)
+        balance(table, rows, columns, 3)
     for c in range(size):
         if not held:
             base[c] *= total / max(reached, 1e-300)
         base[c] = math.log(base[c]) if base[c] > 0.0 else -np.inf
-    solve(y, base[:size], ratio, total, factors)
+    solve(y, table, ratio, total, factors)
     if held:
-        hold(factors.reshape(grid), ratio.reshape(grid), rows, columns, 2)
-        balance(factors.reshape(grid), rows, columns, 2)
+        hold(factors, ratio, rows, columns, 2)
+        balance(factors, rows, columns, 2)
     # From here on `base` is the step, NaN where nothing is.
     for c in range(size):
         if current[c] > 0.0 and not (empty.size and empty[c]):
@@ -217,7 +219,7 @@ def refine(
         else:
             factors[c], base[c] = 1.0, np.nan
     if part < 1.0 and held:
-        _carry(base[:size].reshape(grid), base[size : size + grid[0]], base[size + grid[0] :])
+        _carry(table, sides[: rows.size], sides[rows.size :])
     for c in range(size):
         step = 0.0 if math.isnan(base[c]) else base[c]
         if part < 1.0:

@@ -57,7 +57,7 @@ def determined(y: Table, base: Table, sigma: float) -> Table | None:
     from understudy.models import _kernels as kernels
 
     table = np.maximum(np.ascontiguousarray(found), 1e-6)
-    kernels.balance(table, base.sum(axis=1), base.sum(axis=0), _PASSES)
+    kernels.balance(table.reshape(-1), base.sum(axis=1), base.sum(axis=0), _PASSES)
     matters = float(np.abs(table - base).sum()) / 2 >= _MATTERS * float(base.sum())
     return table if matters and agrees(y - table, sigma) else None
 

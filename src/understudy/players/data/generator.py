@@ -212,11 +212,11 @@ class GeneratorPlayer(DataPlayer[State]):
                 return (1 - _MIX) * rows * state.expected[clique] + _MIX * flat
             if known is None:
                 return flat
-            table = (1 - _MIX) * rows * known.marginal(clique) + _MIX * flat
+            table = np.ascontiguousarray((1 - _MIX) * rows * known.marginal(clique) + _MIX * flat)
             if len(clique) == 2:
                 from understudy.models._kernels import balance
 
-                balance(table, flat.sum(axis=1), flat.sum(axis=0), 20)
+                balance(table.reshape(-1), flat.sum(axis=1), flat.sum(axis=0), 20)
             return table
 
         return expected
