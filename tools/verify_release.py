@@ -1548,7 +1548,8 @@ def closing_problems(b: Bundle) -> Iterator[str]:
             wanted = old
         if isinstance(old.get("bins"), dict | str) and decimals_of(new) == decimals_of(old):
             wanted = {**wanted, **{k: new[k] for k in ("decimals",) if k in new}}
-        if new != wanted:
+        usual = {"resolution": "second"} if old["type"] == "datetime" else {}
+        if {**usual, **new} != {**usual, **wanted}:
             yield f"column {old['name']!r} of schema.toml is neither what was declared nor found"
 
 
@@ -3013,7 +3014,7 @@ def amount(value: Any, column: dict[str, Any]) -> Fraction | None:
     try:
         if isinstance(value, float) and "decimals" in column:
             return Fraction(round(value * 10 ** column["decimals"]), 10 ** column["decimals"])
-        return Fraction(value) if isinstance(value, float) else fraction(str(value))
+        return Fraction(value) if isinstance(value, float) else fraction(str(plain(value, column)))
     except ValueError:
         return None
 
@@ -3058,7 +3059,7 @@ def _miscounted(
     days = any(dated(columns[name]) for name in side[0])
 
     def broken(row: dict[str, Any]) -> bool:
-        total, made = summed(side, row, columns), row[target]
+        total, made = summed(side, row, columns), plain(row[target], columns[target])
         if total is None or made is None:
             return total is not None or made is not None
         if dated(columns[target]):
@@ -3110,7 +3111,7 @@ def _plain(text: str, column: dict[str, Any]) -> str:
         and not isinstance(values[0], bool)
     ):
         with contextlib.suppress(ValueError):
-            return str(float(text))
+            return str(float(plain(text, column)))
     return text
 
 
@@ -3286,6 +3287,20 @@ def _either(tests: list[Test]) -> Test:
     return either
 
 
+def plain(value: Any, column: dict[str, Any]) -> Any:
+    """A number that is written as its column says (by "#.##0,00 €") as programs write it."""
+    if not isinstance(value, str) or column["type"] not in ("integer", "number"):
+        return value
+    parts = re.fullmatch(r"([^0#]*)(?:#(.)##)?0(?:([.,])0+)?([^0#]*)", column.get("format", "0"))
+    if parts is None:
+        raise ValueError("format")
+    before, thousands, decimal, after = (part or "" for part in parts.groups())
+    sign = "-" if value.startswith("-") else ""
+    whole = value.removeprefix("-").removeprefix(before).removesuffix(after)
+    digits, _, rest = whole.partition(decimal) if decimal else (whole, "", "")
+    return f"{sign}{digits.replace(thousands, '') if thousands else digits}{decimal and '.'}{rest}"
+
+
 def special(value: Any, column: dict[str, Any]) -> int | None:
     """Which special value it is, if any."""
     narrow = {"float32": np.float32, "float16": np.float16}.get(column["dtype"], float)
@@ -3318,7 +3333,7 @@ def point(value: Any, column: dict[str, Any]) -> Any:
         if value.tzinfo is not None and "tz=" in column["dtype"]:  # instants, in UTC
             value = value.astimezone(datetime.UTC)
         return value.replace(tzinfo=None)
-    return float(value)
+    return float(plain(value, column))
 
 
 def on_mask(latitude: float, longitude: float, place: dict[str, Any]) -> bool:
@@ -3377,7 +3392,7 @@ def in_domain(value: Any, column: dict[str, Any], type_: pa.DataType) -> bool:
         if kind == "datetime":
             low, high, value = (point(moment, column) for moment in (low, high, value))
         return low <= value <= high
-    value = float(value) if isinstance(value, str) else value
+    value = float(plain(value, column)) if isinstance(value, str) else value
     if pa.types.is_float32(type_):
         low, high = float(np.float32(low)), float(np.float32(high))
     return low <= value <= high and (kind != "integer" or value == int(value))
@@ -3657,7 +3672,7 @@ class Cells:
                 return float(value)
             if isinstance(value, float):
                 return round(value * 10.0**self.decimals)
-            return round(Fraction(str(value)) * 10**self.decimals)
+            return round(Fraction(str(plain(value, self.column))) * 10**self.decimals)
         return tick(value, self.column)
 
     def find(self, points: np.ndarray) -> np.ndarray:
@@ -3817,7 +3832,7 @@ def _made_round(
 def tick(value: Any, column: dict[str, Any]) -> int:
     """An integer, a day, or a moment in units of the resolution, since 1970; in UTC if zoned."""
     if column["type"] == "integer":
-        return int(value)
+        return int(plain(value, column))
     if isinstance(value, str):
         if "format" in column:
             value = datetime.datetime.strptime(value, column["format"])

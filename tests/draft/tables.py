@@ -152,7 +152,10 @@ def bank(rng: Rng) -> Table:
             _pick(rng, ["36 months", "60 months", "120 months"]),
             is_("list", ordinal=True, values=["36 months", "60 months", "120 months"]),
         ),
-        "fee": ([f"${amount:,.2f}" for amount in income], is_("text")),
+        "fee": (
+            [f"${amount:,.2f}" for amount in income],
+            is_("shape", type="number", format="$#,##0.00"),
+        ),
         "share of debt": (list(np.round(rng.random(ROWS), 3)), is_("shape", lower=0, upper=1)),
         "dependents": (_pick(rng, ["0", "1", "2", "3+"]), is_("list", ordinal=True)),
         "zip": ([f"0{n}" for n in rng.integers(1000, 9999, ROWS)], is_("discover")),

@@ -449,4 +449,4 @@ class TestDates:
 
     def test_hours_alone_name_nobody(self):
         facts = column_facts(drafted([f"{i % 24:02d}:{i * 7 % 60:02d}" for i in range(ROWS)]))
-        assert (facts["type"], facts["format"], facts["bins"]) == ("datetime", "%H:%M", 24)
+        assert (facts["type"], facts["format"], facts["bins"]) == ("datetime", "%H:%M", "shape")

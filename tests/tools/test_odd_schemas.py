@@ -36,6 +36,8 @@ ZONED = {
     "lower": '"2020-06-01T00:00:00"',
     "upper": '"2020-06-02T00:00:00"',
 }
+EUROS = {"dtype": '"string"', "decimals": 2, "format": '"#.##0,00 €"'}
+COMMAS = str.maketrans(",.", ".,")
 FAR = {"lower": -1e8, "upper": 1e8, "bins": 2}
 CASES = {
     "days as text": (
@@ -59,6 +61,21 @@ CASES = {
             "on": [day.strftime("%d/%m/%Y") for day in DAYS],
             "stay": STAYS,
             "off": ["01/03/2021"] * ROWS,
+        },
+    ),
+    "numbers as people write them": (
+        column("fee", "number", **EUROS, bins='"shape"')
+        + column("tip", "number", **EUROS, lower=0, upper=1000, bins=7, special='["refused"]')
+        + column("people", "integer", format='"0 Pers."', dtype='"string"', lower=1, upper=9)
+        + column("paid", "number", **EUROS, bins='"shape"')
+        + rule("paid = fee + 2")
+        + column("at", "datetime", resolution='"second"', bins='"shape"'),
+        {
+            "fee": [f"{cents:,.2f} €".translate(COMMAS) for cents in CENTS],
+            "tip": ["12,50 €", "refused"] * (ROWS // 2),
+            "people": ["4 Pers."] * ROWS,
+            "paid": [f"{cents + 2:,.2f} €".translate(COMMAS) for cents in CENTS],
+            "at": pa.array([moment.replace(tzinfo=None) for moment in MOMENTS]),
         },
     ),
     "a time zone": (

@@ -199,7 +199,10 @@ def _suits(column: Modelled, type_: pa.DataType) -> bool:
     """Whether values of the type are read as such a column."""
     number = pa.types.is_boolean(type_) or is_number(type_)
     if isinstance(column, Integer | Number):
-        return number or (pa.types.is_string(type_) and any(map(_is_text, column.special)))
+        plain = column.format is None  # engines know no other notation
+        return number or (
+            plain and pa.types.is_string(type_) and any(map(_is_text, column.special))
+        )
     if _prefixes(column):
         return pa.types.is_string(type_) or pa.types.is_integer(type_)
     kind = type(column.values[0]) if isinstance(column, Category) else None

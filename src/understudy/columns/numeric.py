@@ -1,5 +1,7 @@
 """Integers and numbers between public bounds."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 
 from understudy.columns.base import is_whole
 from understudy.columns.binned import Binned, Cells, decimals_from_units, largest
+from understudy.columns.notation import Notation
 from understudy.columns.reading import (
     Read,
     array_of,
@@ -26,6 +29,19 @@ from understudy.columns.reading import (
     writes_text,
 )
 
+
+def _notation(column: Integer | Number) -> Notation | None:
+    """How texts of the column are written; SchemaError where `format` does not say it."""
+    if column.format is None:
+        return None
+    found = Notation.of(column.format) if isinstance(column.format, str) else None
+    if found is None:
+        column._refuse(
+            f'format = {column.format!r} must say how numbers are written, such as "#.##0,00 €"'
+        )
+    return found
+
+
 _NUMBERS = (pa.types.is_floating, pa.types.is_decimal128, writes_text)
 _FAR = re.compile(r"[eE][+-]?0*[\d_]{4}")
 
@@ -36,6 +52,7 @@ class Integer(Binned):
 
     Fractions are read as the nearest integer, what lies outside as the nearest bound, a null
     where none is allowed as the lower bound. Decoding draws uniformly from the integers of a cell.
+    Texts are read, and written, as `format` says: "#.##0 €".
     """
 
     kind: ClassVar[str] = "integer"
@@ -46,6 +63,15 @@ class Integer(Binned):
     lower: int | None = None
     upper: int | None = None
     edges: tuple[int, ...] | None = None
+    format: str | None = None
+
+    def _normalise(self) -> None:
+        _ = self._notation
+        super()._normalise()
+
+    @cached_property
+    def _notation(self) -> Notation | None:
+        return _notation(self)
 
     def _bound(self, key: str, value: Any) -> int:
         if isinstance(value, float) and value.is_integer():
@@ -62,6 +88,8 @@ class Integer(Binned):
         return int(bound)
 
     def _read(self, array: pa.Array, tokens: Sequence[str]) -> Read:
+        if self._notation is not None and is_text(array.type):
+            return integers(self._notation.plain(array), tokens)
         if self._words and is_text(array.type):
             values, valid = floats(array, tokens, plain=True)
             return round_to_integers(values), valid
@@ -71,7 +99,7 @@ class Integer(Binned):
         type_ = self.arrow_type
         if pa.types.is_decimal(type_):
             return decimals_from_units(_times(points, type_.scale), type_, null)
-        return converted(array_of(points, null), type_)
+        return _spelled(self._notation, array_of(points, null), type_)
 
     def _show_point(self, point: Any) -> str:
         return str(int(point))
@@ -87,7 +115,8 @@ class Number(Binned):
     With `decimals = d` the legal values are the multiples of 10^-d, and what is read is rounded
     to one of them; without, every double. NaN is null, infinities are the nearest bound, a null
     where none is allowed becomes the lower bound. Decoding draws uniformly within a cell and
-    never leaves it, whatever the rounding and the declared type.
+    never leaves it, whatever the rounding and the declared type. Texts are read, and written, as
+    `format` says: "#.##0,00 €"; it needs `decimals`.
     """
 
     kind: ClassVar[str] = "number"
@@ -99,6 +128,7 @@ class Number(Binned):
     upper: float | None = None
     edges: tuple[float, ...] | None = None
     decimals: int | None = None
+    format: str | None = None
 
     def __post_init__(self) -> None:
         if self.decimals is not None and not is_whole(self.decimals, 0, 15):
@@ -110,7 +140,13 @@ class Number(Binned):
             )
         super().__post_init__()
 
+    @cached_property
+    def _notation(self) -> Notation | None:
+        return _notation(self)
+
     def _normalise(self) -> None:
+        if self._notation is not None and self.decimals is None:
+            self._refuse(f"format = {self.format!r} needs decimals; decimals = 2, for instance")
         super()._normalise()
         assert self.lower is not None
         assert self.upper is not None
@@ -195,6 +231,8 @@ class Number(Binned):
         return super()._as_stored(points)
 
     def _read(self, array: pa.Array, tokens: Sequence[str]) -> Read:
+        if self._notation is not None and is_text(array.type):
+            array = self._notation.plain(array)
         values, valid = floats(array, tokens, plain=bool(self._words))
         values = np.where(valid, values, 0.0)
         with np.errstate(over="ignore"):
@@ -219,7 +257,7 @@ class Number(Binned):
         if pa.types.is_decimal(type_):
             return decimals_from_units(_times(points, type_.scale - self.decimals), type_, null)
         written = decimals_from_units(points, pa.decimal128(38, self.decimals), null)
-        return converted(written, type_)
+        return _spelled(self._notation, written, type_)
 
     def _remedy(self) -> str:
         return "choose a wider dtype, fewer decimals or narrower bounds"
@@ -239,6 +277,13 @@ class Number(Binned):
     def _place(self, literal: Any) -> Fraction:
         number = _number(self, literal)
         return number if self.decimals is None else number * 10**self.decimals
+
+
+def _spelled(notation: Notation | None, numbers: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Numbers in the declared type, as texts in the column's notation."""
+    if notation is None or not writes_text(type_):
+        return converted(numbers, type_)
+    return converted(notation.written(numbers), type_)
 
 
 def exact_number(text: str) -> Fraction:

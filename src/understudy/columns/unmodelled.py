@@ -383,8 +383,10 @@ class UndeclaredShape(UndeclaredOrdered):
 
     @cached_property
     def _example(self) -> Binned:
-        numbers = self.wanted in ("integer", "number")
-        found = self._made(**_SOME_NUMBERS if numbers else _SOME_DAYS, bins=1)
+        bounds = {key: self.facts.get(key) for key in ("lower", "upper")}
+        if None in bounds.values() or self.wanted in ("integer", "number"):
+            bounds = _SOME_NUMBERS if self.wanted in ("integer", "number") else _SOME_DAYS
+        found = self._made(**bounds, bins=1)
         if found.dtype == "float16":
             self._refuse('dtype = "float16" is too coarse for a shape; use float32, or edges')
         return found

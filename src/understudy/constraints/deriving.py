@@ -234,11 +234,17 @@ def total(column: Column, linear: Linear, parts: tuple[Modelled, ...]) -> Total:
         form = column.format if isinstance(column, Date) else None
         face: Binned = Date(column.name, first, last, 1, format=form, **common)
     elif places == 0:
-        face = Integer(column.name, int(low), int(high), 1, **common)
+        face = Integer(column.name, int(low), int(high), 1, format=_notation(column), **common)
     else:
         least, most = (float(end) / 10.0 ** (places or 0) for end in (low, high))
-        face = Number(column.name, least, most, 1, None, places, **common)
+        face = Number(column.name, least, most, 1, None, places, _notation(column), **common)
     return Total(face, linear, parts)
+
+
+def _notation(column: Column) -> str | None:
+    """How numbers of a column are written, if it says so."""
+    known = column.facts if isinstance(column, UndeclaredOrdered) else {}
+    return column.format if isinstance(column, Integer | Number) else known.get("format")
 
 
 def targets(rules: Iterable[Rule]) -> dict[str, Rule]:

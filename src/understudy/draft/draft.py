@@ -22,8 +22,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns import Boolean, Category, Column, Identifier, Integer, Text
+from understudy.columns import Boolean, Category, Column, Identifier, Text
 from understudy.columns.base import near
+from understudy.columns.notation import Notation, notation_of
 from understudy.columns.reading import (
     DAY,
     NULL_AMONG_NUMBERS,
@@ -91,6 +92,8 @@ _FORMATS = (
 )
 _LATEST = date(2040, 1, 1)
 """A year of two digits beyond it may be of either century."""
+
+_Kind = str | Notation | None
 
 _ISO = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S")
 
@@ -259,6 +262,7 @@ class _Look:
     marks: tuple[str, ...]
     tokens: tuple[str, ...] = ()
     special: tuple[Any, ...] = ()
+    notation: Notation | None = None
 
     @property
     def named(self) -> Name:
@@ -279,6 +283,8 @@ class _Look:
         """The column that these facts declare, as a file would; None is no fact."""
         if self.special and kind != "category":
             facts, marks = {**facts, "special": self.special}, (*marks, "special")
+        if self.notation is not None and kind in ("integer", "number"):
+            facts, marks = {**facts, "format": self.notation.pattern}, (*marks, "format")
         given = {key: value for key, value in facts.items() if value is not None}
         stated = {k: list(v) if isinstance(v, tuple) else v for k, v in self.common(*marks).items()}
         return build_column({"name": self.name, "type": kind, **stated, **given})
@@ -379,7 +385,8 @@ def _from_text(look: _Look, array: pa.Array, typed: bool, stored: bool) -> Colum
     counts = np.bincount(index, minlength=len(texts) + 1)[: len(texts)]
     texts, counts = texts.filter(pa.array(counts > 0)), counts[counts > 0]
     plain = pc.utf8_trim_whitespace(texts)
-    null, kind = _nulls_and_kind(plain)
+    amounts = not (stored or look.named.coded or look.named.prefixes or look.named.reaches)
+    null, kind = _nulls_and_kind(plain, amounts)
     tokens = sorted({text for text in plain.filter(pa.array(null)).to_pylist() if text})
     marks = (*look.marks, "nullable", *(["null_values"] if tokens else []))
     nullable = look.nullable or bool(null.any())
@@ -393,24 +400,27 @@ def _from_text(look: _Look, array: pa.Array, typed: bool, stored: bool) -> Colum
     read, held = plain, counts
     if kind is None:
         codes = words.among_numbers(look.named, plain.to_pylist(), counts)
-        kind = None if codes is None else _kind(plain.filter(pa.array(~codes)))
+        kind = None if codes is None else _kind(plain.filter(pa.array(~codes)), amounts)
         if codes is not None and kind is not None:
             look = _beside_texts(look, plain.to_pylist(), counts, codes)
             read, held = plain.filter(pa.array(~codes)), counts[~codes]
             typed = typed or bool(look.special)
     if kind == "boolean":
         return Boolean(look.name, **(look if typed else look.retyped("bool")).common())
+    if isinstance(kind, Notation):
+        look, kind = dataclasses.replace(look, notation=kind), "number"
     if kind == "number" and (look.special or not stored):
-        return _from_digits(look, read, held, typed)
+        return _from_digits(look, read, held, typed or look.notation is not None)
     if kind is not None and not stored:
         return _from_date_texts(look, read, held, kind, typed)
     return _from_words(look, texts.to_pylist(), counts)
 
 
-def _nulls_and_kind(texts: pa.Array) -> tuple[NDArray[np.bool_], str | None]:
+def _nulls_and_kind(texts: pa.Array, amounts: bool) -> tuple[NDArray[np.bool_], _Kind]:
     """Which texts stand for null, and what all the others are.
 
-    The kind is "boolean", "number", "iso", a strptime pattern, or None for words.
+    The kind is "boolean", "number", a notation of numbers (of `amounts`), "iso", a strptime pattern, or
+    None for words.
     """
     usual, among_numbers = (
         numpy_of(pc.is_in(texts, texts_of(["", *tokens])))
@@ -418,21 +428,25 @@ def _nulls_and_kind(texts: pa.Array) -> tuple[NDArray[np.bool_], str | None]:
     )
     for null in (usual, among_numbers):
         rest = texts.filter(pa.array(~null))
-        if len(rest) and (kind := _kind(rest)):
+        if len(rest) and (kind := _kind(rest, amounts)):
             return null, kind
     dashes = numpy_of(pc.is_in(texts, texts_of(["-", "--", "."])))
     signs = numpy_of(pc.is_in(texts, texts_of(["+"]))).any()  # of which "-" is the opposite
     return usual if signs else usual | dashes, None
 
 
-def _kind(texts: pa.Array) -> str | None:
+def _kind(texts: pa.Array, amounts: bool) -> _Kind:
     words = set(pc.utf8_lower(texts.slice(0, 10)).to_pylist())
     if len(texts) <= 4 and words <= {"true", "false"}:
         return "boolean"
     dated = _date_kind(texts)
     if dated is None and _all(texts, _FLOAT):
         return "number"
-    return dated
+    if dated is not None or not amounts or len(texts) <= _FEW:
+        return dated
+    if notation_of(texts[:_STRICTLY].to_pylist()) is None:
+        return None
+    return notation_of(texts.to_pylist())
 
 
 def _date_kind(texts: pa.Array) -> str | None:
@@ -539,6 +553,8 @@ def _of_values(look: _Look, values: Sequence[Any], counts: NDArray[np.integer]) 
 
 
 def _from_digits(look: _Look, texts: pa.Array, counts: NDArray[np.integer], typed: bool) -> Column:
+    if look.notation is not None:
+        texts = look.notation.plain(texts)
     whole = _all(texts, _INTEGER)
     if not typed:
         look = look.retyped("int64" if whole else "float64")
@@ -596,7 +612,8 @@ def _numeric(look: _Look, values: NDArray[np.float64], counts: NDArray[np.intege
     integral = bool(np.all(np.rint(values) == values))
     whole = integral and float(np.abs(values).max()) < 2**53
     look = look.guessed()
-    if integral and numbers.names_things(look.named, values, counts):
+    measured = look.notation is not None and look.notation.before + look.notation.after
+    if integral and not measured and numbers.names_things(look.named, values, counts):
         return Identifier(look.name, **look.common())
     named = whole and look.named.coded and not _natural(look, values)
     codes = np.zeros(len(values), np.bool_) if named else numbers.apart(values, counts)
@@ -627,13 +644,16 @@ def _measured(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64
 
 def _few(look: _Look, values: list[Any], counts: NDArray[np.int64]) -> Column | None:
     """A category of few values that many rows hold, in their order."""
-    if len(values) > _FEW or not numbers.common(counts).all() or look.special:
+    alone = not look.special and look.notation is None
+    if len(values) > _FEW or not numbers.common(counts).all() or not alone:
         return None
     return Category(look.name, tuple(values), None, True, **look.common("values"))
 
 
 def _natural(look: _Look, values: NDArray[np.float64]) -> dict[str, int]:
-    found = look.named.natural(float(values[0]), float(values[-1]))
+    ends = float(values[0]), float(values[-1])
+    percent = look.notation is not None and look.notation.after.strip() == "%"
+    found = Name("percent").natural(*ends) if percent else look.named.natural(*ends)
     return {} if found is None else {"lower": found.lower, "upper": found.upper}
 
 
@@ -647,7 +667,7 @@ def _whole(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64]) 
 
     def codes() -> Column | None:
         coded, months = look.named.coded and not bounds, numbers.are_months(values)
-        if look.special or not (pair or coded or months):
+        if look.special or look.notation or not (pair or coded or months):
             return None
         found = _of_values(look, listed, counts)
         if months and isinstance(found, Category):
@@ -664,8 +684,7 @@ def _whole(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64]) 
         found = numbers.small_range(values, counts)
         if found is None:
             return None
-        facts = look.common("lower", "upper", *(["special"] if look.special else []))
-        return Integer(look.name, *found, special=look.special, **facts)
+        return look.made("integer", "lower", "upper", lower=found[0], upper=found[1])
 
     def two_codes() -> Column | None:
         """1 and 2, beside a few 7 and 9."""
@@ -761,8 +780,7 @@ def _timed(look: _Look, seconds: NDArray[np.integer], form: str | None, resoluti
         }
         high += timedelta(days=1) - finest.get(resolution, timedelta(microseconds=1))
         bounds = {"lower": low, "upper": high}
-    hours = 24 if form in _CLOCKS else None
-    more = {"format": form, "resolution": resolution, "bins": hours}
+    more = {"format": form, "resolution": resolution}
     marks = ("resolution", *_marked(form))
     return _first(
         look,

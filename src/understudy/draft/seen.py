@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy.columns import Category, Column, Date, Datetime
+from understudy.columns import Category, Column, Date, Datetime, Integer, Number
 from understudy.columns.base import Modelled
 from understudy.columns.binned import Binned
 from understudy.columns.reading import DAY, floats, nulled, pc, ticks
@@ -134,6 +134,10 @@ def looked_at(table: pa.Table, schema: Schema) -> list[Seen]:
         texts = nulled(table.column(column.name), (*schema.null_values, *column.null_values))
         if not (isinstance(column, Category) and isinstance(column.values[0], str)):
             texts = pc.utf8_trim_whitespace(texts)
+        closed = Seen(column, (), np.zeros(0, np.int64)).closed
+        if isinstance(closed, Integer | Number) and closed._notation is not None:
+            plain = closed._notation.plain(texts)
+            texts = pc.if_else(plain.is_valid(), plain, texts)
         coded = texts.dictionary_encode()
         codes = coded.indices.fill_null(len(coded.dictionary)).to_numpy().astype(np.int64)
         found.append(Seen(column, tuple(coded.dictionary.to_pylist()), codes))

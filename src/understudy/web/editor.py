@@ -143,7 +143,12 @@ _FIELDS["date"] = (
     ("lower", "First day", "line", "As 2024-01-31."),
     ("upper", "Last day", "line", "As 2024-12-31."),
     *_FIELDS["integer"][2:],
-    ("format", "How it is written", "line", "As %d.%m.%Y; empty for 2024-01-31."),
+    (
+        "format",
+        "How it is written",
+        "line",
+        "As %d.%m.%Y, or #.##0,00 €; empty for 2024-01-31, 1234.5.",
+    ),
 )
 _FIELDS["datetime"] = (
     ("lower", "First moment", "line", "As 2024-01-31 00:00:00."),
