@@ -70,7 +70,10 @@ def test_no_page_echoes_what_is_absurdly_long(desk):
         )
         assert text
     refused(desk, lambda: desk.post("/tables/new/budget", epsilon="1", neighbours=LONG, sure="yes"))
-    refused(desk, lambda: desk.post("/tables/new/schema/unit", column=LONG, max_rows="5"))
+    refused(
+        desk,
+        lambda: desk.post("/tables/new/schema/decisions", again="unit", column=LONG, max_rows="5"),
+    )
     refused(desk, lambda: desk.post("/tables/people/schema/text", text=LONG))
     refused(desk, lambda: desk.post("/tables/people/schema/text", text=LONG * 20))
     assert desk.post("/login", name=LONG, password=LONG).status_code == 401

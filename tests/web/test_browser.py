@@ -151,25 +151,21 @@ def test_the_whole_way_by_keyboard_on_a_phone(phone, tmp_path, capsys):
         page.wait_for_url("**/people/schema")
         picture(page, "04-draft")
 
-        # Review: the first question is open; one is answered by its button, one by other facts, a
-        # fact of a column by itself, the rest at once.
-        assert page.locator(".review details.column[open]").count() == 1
-        assert page.get_by_label("one row: every row is another person").is_checked()  # as drafted
-        keys.to(page.get_by_role("button", name="Keep this answer")).press()
+        # Review: the first question is open; one is answered by its button, a line of another by other
+        # facts, the rest at once.
+        assert page.locator(".review > li > details[open]").count() == 1
+        no = page.get_by_role("button", name="No: every row is another person").first
+        keys.to(no).press()
         page.get_by_text("leaves 2 decisions").wait_for()
         keys.to(page.get_by_role("button", name="Take it back")).press()
         page.get_by_text("leaves 3 decisions").wait_for()
-        keys.to(page.get_by_role("button", name="Keep this answer")).press()
-        page.get_by_text("One row is protected").wait_for()
+        keys.to(no).press()
+        page.get_by_text("One row is protected").first.wait_for()
         keys.to(page.get_by_text("Replace it by what is public").first).press()
-        keys.to(page.get_by_label("all values").first).type("Aa, Bb, Cc")
+        keys.to(page.get_by_label("All values").first).type("Aa, Bb, Cc")
         keys.to(page.get_by_role("button", name="Use these facts").first).press()
         page.get_by_text("leaves 1 decision").wait_for()
-        keys.to(page.locator("#columns > summary")).press()
-        keys.to(page.locator("#column-1 > summary")).press()
-        keys.to(page.locator("#column-1 input[name=public-nullable]")).press("Space")
-        keys.to(page.locator("#column-1 button[value=save]")).press()
-        page.wait_for_url("**/schema#column-1")
+        picture(page, "04-review")
         keys.to(page.get_by_text("State everything at once")).press()
         keys.to(page.get_by_role("button", name="I have checked everything")).press()
         page.get_by_text("Every fact is confirmed").wait_for()
@@ -252,26 +248,28 @@ def test_what_was_typed_stays_while_other_answers_are_kept_or_refused(phone, tmp
         page.set_input_files("#file", rows)
         page.get_by_role("button", name="Upload").click()
         page.wait_for_url("**/people/schema")
-        cards, values = page.locator("#columns"), page.locator("#c0-values")
-        cards.locator("> summary").click()
-        page.locator("#column-0 > summary").click()
-        values.fill("Aa\nBb\nCc\nDd")
-        page.locator("#column-1 > summary").click()
-        page.locator("#column-1").get_by_label("Type", exact=True).select_option("category")
-        page.get_by_role("button", name="Keep this answer").first.click()
+        city = page.locator(".review > li", has_text="list of values of city")
+        city.locator("summary").first.click()
+        city.get_by_text("Replace it by what is public").click()
+        values = city.get_by_label("All values")
+        values.fill("Aa, Bb, Cc, Dd")
+        page.get_by_role("button", name="No: every row is another person").first.click()
         page.get_by_text("One row is protected").first.wait_for()
-        expect(page.locator("details.unsaved")).to_have_count(2)
-        assert values.input_value() == "Aa\nBb\nCc\nDd"
-        assert page.locator("#column-1 [name=type]").input_value() == "category"
+        expect(page.locator("details.unsaved")).to_have_count(1)
+        assert values.input_value() == "Aa, Bb, Cc, Dd"
         picture(page, "04-typed")
 
-        values.fill("Aa\nAa")
-        page.locator("#column-0").get_by_role("button", name="Save").click()
+        values.fill("Aa, Aa")
+        city.get_by_role("button", name="Use these facts").click()
         page.get_by_role("alert").wait_for()
-        expect(values).to_have_value("Aa\nAa")
-        values.fill("Aa\nBb\nCc\nDd")
-        page.locator("#column-0").get_by_role("button", name="Save").click()
-        page.get_by_text("city was changed").wait_for()
+        page.wait_for_load_state()
+        expect(values).to_have_value("Aa, Aa")
+        values.fill("Aa, Bb, Cc, Dd")
+        page.locator(".review > li").last.locator("summary").first.click()
+        page.get_by_text("Replace it by what is public").last.click()
+        page.get_by_label("Columns that may have empty cells").fill("city")
+        city.get_by_role("button", name="Use these facts").click()
+        page.get_by_text("Aa, Bb, Cc, Dd.").wait_for()
         expect(page.locator("details.unsaved")).to_have_count(
             1
         )  # what was kept is not typed any more
@@ -422,12 +420,12 @@ def test_two_tables_on_a_phone(phone, tmp_path, whole):
         picture(page, "20-two-files")
         page.get_by_role("button", name="Upload").click()
         page.wait_for_url("**/tables/households/schema*")
-        page.locator("#family > summary").click()
-        page.select_option("#siblings", "none")
         picture(page, "21-two-tables-schema")
         if whole:
             picture(page, "21-two-tables-schema", 1280)
-        page.get_by_role("button", name="Keep this").click()
+        page.get_by_text("Replace it by what is public").first.click()
+        page.get_by_label("What is different").first.fill("siblings = none")
+        page.get_by_role("button", name="Use these facts").first.click()
         page.get_by_text("State everything at once").click()
         page.get_by_role("button", name="I have checked everything").click()
         page.goto(f"{server.base}/tables/households")

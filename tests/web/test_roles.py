@@ -65,13 +65,10 @@ DECIDED = {
     "POST /tables/{identity}/budget": C,
     "POST /tables/{identity}/releases": C,
     "POST /tables/{identity}/remove": C,
-    "POST /tables/{identity}/schema/columns/{at}": C,
     "POST /tables/{identity}/schema/confirm": C,
     "POST /tables/{identity}/schema/decisions": C,
-    "POST /tables/{identity}/schema/family": C,
     "POST /tables/{identity}/schema/text": C,
     "POST /tables/{identity}/schema/undo": C,
-    "POST /tables/{identity}/schema/unit": C,
 }
 """Written down by hand: what is not here is not decided, and what is no route is not needed."""
 

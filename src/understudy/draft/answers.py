@@ -106,6 +106,11 @@ class Decision:
         name = ".".join(part for part in (self.table, self.group or first) if part)
         return f"{self.topic}:{name}" if name else str(self.topic)
 
+    @property
+    def lines(self) -> tuple[tuple[str, ...], ...]:
+        """The columns or rules that can be answered for by themselves: those of a line, or each."""
+        return self.parts if len(self.parts) > 1 else tuple((each,) for each in self.columns)
+
     def of(self, *columns: str) -> Decision:
         """The same about some of its columns alone."""
         return replace(self, columns=columns)
@@ -214,6 +219,8 @@ def _belonging(family: Family, text: str) -> Family:
                 "order = none, siblings = all; which table is the parent, and the keys, are changed in "
                 "the schema file"
             )
+    if found.get("siblings", family.siblings) != family.siblings:
+        found["pairs"] = ()
     return replace(family, **found)
 
 
@@ -264,7 +271,8 @@ def _protected(schema: Schema, choice: Choice, text: str) -> Schema:
     if not isinstance(columns[name], Identifier):
         schema = schema.resolved({name: Identifier(name)})
     equal = text.strip().endswith(f" {EQUAL}")
-    return schema.protecting((Unit.sharing if equal else Unit)(name, int(most)))
+    salt = "" if schema.unit is None else schema.unit.salt
+    return schema.protecting((Unit.sharing if equal else Unit)(name, int(most), salt))
 
 
 def _empty(columns: Mapping[str, Column], text: str) -> dict[str, Column]:

@@ -5,8 +5,8 @@ of the marks: who is protected; columns that name people; lists and bounds that 
 and, in one question for all columns, types and empty cells. Each says what confirming it would publish.
 Columns of the same kind and risk share a question: lists that are alike, other short lists, lists of
 two values, codes among numbers, bounds; and so do all rules. A long list, whose rare values may point
-to somebody, has a question of its own. `opened` asks about every line of a shared question by itself.
-`answered` is the schema after one answer.
+to somebody, has a question of its own. `opened` asks about every line of a shared question by itself,
+`again` about what was answered. `answered` is the schema after one answer.
 
 All are pure: they see the schema, never a row. What they say quotes the draft, and is as private.
 """
@@ -134,6 +134,30 @@ def decision_named(schema: Schema, key: str) -> Decision:
     raise SchemaError(f"{what}. Open decisions: {waiting}")
 
 
+def again(schema: Schema, name: str, seen: Sequence[RowsPerUnit] = ()) -> Decision:
+    """A question that may have been answered, to answer it anew: `unit`, `family`, or of a column.
+
+    A column of two tables is named as `TABLE.COLUMN`; of one that is left out there is no question,
+    as only a schema file gives it a type.
+
+    Raises:
+        SchemaError: There is no such question.
+    """
+    if isinstance(schema, FamilySchema):
+        if name == Topic.FAMILY:
+            return _belonging(schema, seen)
+        for table, own in schema.named.items():
+            if name.startswith(f"{table}."):
+                return _of_table(table, again(own, name.removeprefix(f"{table}.")))
+    elif name == Topic.UNIT:
+        return _who(schema, seen)
+    column = next((c for c in schema.columns if c.name == name), None)
+    if column is None or isinstance(column, Identifier | Text):
+        raise SchemaError(f"{name!r} is no column that a release models; edit the schema file")
+    advice = "What you give is published with every release; its marks as read from rows are gone."
+    return _holding(column, f"other facts about {name}", advice)
+
+
 def consequences(before: Schema, after: Schema, key: str) -> tuple[str, ...]:
     """What the answer to the decision `key` did beside it, a sentence each.
 
@@ -243,35 +267,39 @@ def _risky(column: Column) -> bool:
 
 
 def _unit(schema: Schema, seen: Sequence[RowsPerUnit]) -> list[Decision]:
-    open_ = schema.unit_word == OPEN
-    if not open_ and "unit" not in schema.read_from_rows:
+    if schema.unit_word != OPEN and "unit" not in schema.read_from_rows:
         return []
+    return [_who(schema, seen)]
+
+
+def _who(schema: Schema, seen: Sequence[RowsPerUnit]) -> Decision:
+    open_ = schema.unit_word == OPEN
     named = [found.column for found in seen]
     named = named or [c.name for c in schema.columns if isinstance(c, Identifier)]
     named.sort(key=lambda name: not Name(name).of_a_person)
     why = "identifiers with several rows of one value" if seen else "identifiers"
     held = f"may tell people apart ({why}): {', '.join(named) or 'none found'}"
-    if not open_:
+    if schema.unit is not None:
+        held = f"one {schema.unit} is protected"
+    elif not open_:
         held = "the draft found nobody with several rows, so one row is protected"
-    return [
-        Decision(
-            Topic.UNIT,
-            tuple(named),
-            "Does one person have several rows?",
-            (held, *(found.several for found in seen)),
-            "who is protected"
-            + ("" if open_ else ": one row; and that no column names somebody with several"),
-            "If one person has several rows and every row is protected by itself, the promise is "
-            "weaker than it sounds: name the column that tells people apart, and as many rows as most "
-            "people have. Further rows are left out of every figure, and 5 rows need 5 times the noise "
-            "of one. With 1, one row of each person is drawn, so what happens to those with many gets "
-            'rarer. Rows of a person may also count together as one (weight = "equal"), with the noise '
-            "of one row; every list and every bound must then be declared.",
-            (Choice.REPLACE,) if open_ else (Choice.PUBLIC, Choice.REPLACE),
-            yes="No: every row is another person",
-            options=tuple(_units(schema, seen)),
-        )
-    ]
+    return Decision(
+        Topic.UNIT,
+        tuple(named),
+        "Does one person have several rows?",
+        (held, *(found.several for found in seen)),
+        "who is protected"
+        + ("" if open_ else ": one row; and that no column names somebody with several"),
+        "If one person has several rows and every row is protected by itself, the promise is "
+        "weaker than it sounds: name the column that tells people apart, and as many rows as most "
+        "people have. Further rows are left out of every figure, and 5 rows need 5 times the noise "
+        "of one. With 1, one row of each person is drawn, so what happens to those with many gets "
+        'rarer. Rows of a person may also count together as one (weight = "equal"), with the noise '
+        "of one row; every list and every bound must then be declared.",
+        (Choice.REPLACE,) if open_ else (Choice.PUBLIC, Choice.REPLACE),
+        yes="No: every row is another person",
+        options=tuple(_units(schema, seen)),
+    )
 
 
 def _units(schema: Schema, seen: Sequence[RowsPerUnit]) -> Iterator[Option]:
@@ -449,14 +477,18 @@ def _extremes(column: Column) -> str:
 
 
 def _missing(column: Incomplete) -> Decision:
-    facts = " and ".join(column.missing)
+    advice = f"State its {' and '.join(column.missing)}, or leave the column out."
+    return _holding(column, "nothing yet: the draft found no value", advice)
+
+
+def _holding(column: Column, reveals: str, advice: str) -> Decision:
     return Decision(
         Topic.MISSING,
         (column.name,),
         f"What may {column.name} hold?",
         (f"{column.name}: {domain(column)}",),
-        "nothing yet: the draft found no value",
-        f"State its {facts}, or leave the column out.",
+        reveals,
+        advice,
         possible([column], Choice.REPLACE, Choice.PRIVATE, Choice.DROP),
     )
 

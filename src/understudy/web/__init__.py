@@ -11,7 +11,6 @@
     confined    a call in a process of its own, with limits
     jobs        releases and audits as processes of their own, that outlive the server
     job         what such a process runs
-    editor      a column of a schema as a form, and back
     storage     releases that are read again and again, kept in memory
     site, pages the pages themselves
 

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import re
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,9 +14,10 @@ import understudy as us
 from tests.web.conftest import FAST, SCHEMA, csv_bytes, put_table, small_table
 from understudy.constraints.rule import Rule
 from understudy.draft import rows_per_unit
-from understudy.draft.review import decisions
+from understudy.draft.review import decisions, opened
 from understudy.schema import Category, Identifier, Integer, Schema
 from understudy.units import Unit
+from understudy.web.pages.tables import version_of
 
 
 def test_from_an_upload_to_an_answer_without_a_script(custodian):
@@ -45,27 +47,63 @@ def test_from_an_upload_to_an_answer_without_a_script(custodian):
     assert "for all" in page.client.get("/releases").text
 
 
-def test_single_facts_are_confirmed_one_by_one(custodian):
+def test_a_group_is_opened_and_answered_line_by_line(custodian):
     page = custodian
     page.upload("people.csv", csv_bytes(small_table()))
-    schema = custodian.site.workspace.table("people").schema
-    first = Schema.load(schema).columns[0]
-    assert first.read_from_rows == ("type", "nullable", "values")
-    form = {"name": "city", "type": "category", "fact-values": "Aa\nBb\nCc\nDd", "do": "save"}
-    page.post("/tables/people/schema/columns/0", **form, **{"public-values": "on"})
-    changed = Schema.load(schema).columns[0]
-    assert changed.values == ("Aa", "Bb", "Cc", "Dd")
-    assert changed.read_from_rows == ("type", "nullable")
-    page.post("/tables/people/schema/columns/0", **{**form, "do": "all"})
-    assert Schema.load(schema).columns[0].read_from_rows == ()
-    assert Schema.load(schema).columns[1].read_from_rows != ()
-    wrong = page.post("/tables/people/schema/columns/1", type="integer", **{"fact-lower": "x"})
-    assert wrong.status_code == 422
-    assert "must be a whole number" in page.told(wrong)
-    gone = page.post("/tables/people/schema/columns/9", type="integer")
-    assert gone.status_code == 404
-    stale = page.post("/tables/people/schema/columns/1", name="city", type="category")
-    assert "somebody else" in page.told(stale)
+    at, file = "/tables/people/schema", page.site.workspace.table("people").schema
+    columns = [
+        Category("a", ("x", "y", "z"), read_from_rows=("values",)),
+        Category("b", ("x", "y", "z"), read_from_rows=("values",)),
+        Category("c", ("x", "y"), read_from_rows=("values",)),
+        Integer("n", 0, 9, read_from_rows=("lower", "upper")),
+    ]
+    file.write_text(Schema(tuple(columns)).dumps())
+    (lists, _), text = decisions(Schema.load(file)), page.client.get(at).text
+    first, second = opened(Schema.load(file), lists)
+    assert (first.columns, second.columns) == (("a", "b"), ("c",))
+    assert first.question in text
+    assert "Any of the 3 columns may hold x, y, z" in text  # an answer that needs no typing
+    form = {"key": lists.key, "part": "1", "version": version_of(first)}
+    shown = page.post(f"{at}/decisions", **form, choice="replace", text="x, y, z, w")
+    assert str(shown.url).endswith("open=values%3Apairs#review")  # the rest of the group stays open
+    kept = {c.name: c for c in Schema.load(file).columns}
+    assert kept["a"].values == kept["b"].values == ("x", "y", "z", "w")
+    assert (kept["a"].read_from_rows, kept["c"].read_from_rows) == ((), ("values",))
+
+    stale = page.post(f"{at}/decisions", **form, choice="public")
+    assert "has changed since it was shown" in page.told(stale)
+    file.write_text(
+        Schema((*columns[:2], replace(columns[2], values=("x", "q")), columns[3])).dumps()
+    )
+    stale = page.post(f"{at}/decisions", **{**form, "key": "values:pairs"}, choice="public")
+    assert "has changed since it was shown" in page.told(stale)
+    assert page.post(f"{at}/decisions", **{**form, "part": "9"}).status_code == 422
+    page.post(f"{at}/decisions", key=lists.key, ready="x, y, z", version=version_of(lists))
+    assert page.post(f"{at}/decisions", key=lists.key, choice="public").status_code == 200
+
+
+def test_an_answer_is_given_anew(custodian):
+    page = custodian
+    page.upload("visits.csv", csv_bytes(visits()))
+    at, file = "/tables/visits/schema", page.site.workspace.table("visits").schema
+    page.post(f"{at}/text", text=DRAFT)
+    page.post(f"{at}/confirm")
+
+    def column(name):
+        return {c.name: c for c in Schema.load(file).columns}[name]
+
+    assert 'name="again" value="age"' in page.client.get(at).text
+    page.post(f"{at}/decisions", again="age", choice="replace", text="0 to 120")
+    assert column("age").upper == 120
+    page.post(f"{at}/decisions", again="ward", choice="private")
+    assert column("ward").values == "discover"
+    page.post(f"{at}/decisions", again="ward", choice="replace", text="A, B, C")
+    assert (column("ward").values, column("ward").read_from_rows) == (("A", "B", "C"), ())
+    page.post(f"{at}/decisions", again="ward", choice="drop")
+    assert column("ward") == Identifier("ward")
+    for name in ("ward", "nobody"):
+        refused = page.post(f"{at}/decisions", again=name, choice="private")
+        assert "is no column that a release models" in page.told(refused)
 
 
 DRAFT = """
@@ -114,9 +152,9 @@ def test_decisions_are_answered_one_by_one_the_riskiest_first(custodian):
     assert "Does one person have several rows?" in text
     assert "5 decisions" in text
     assert "5 decisions open" in page.client.get("/tables").text
-    lacking = page.post(f"{at}/unit", column="patient_id")
+    lacking = page.post(f"{at}/decisions", key="unit", column="patient_id")
     assert "how many rows of one patient_id" in page.told(lacking)
-    page.post(f"{at}/unit", column="patient_id", max_rows="3")
+    page.post(f"{at}/decisions", again="unit", column="patient_id", max_rows="3")
     assert Schema.load(schema).unit == Unit("patient_id", 3)
 
     assert first_question(page, at)[0] == "identifiers"
@@ -155,7 +193,7 @@ def test_confirming_everything_says_what_it_states_and_not_who_is_protected(cust
     left = page.post(f"{at}/confirm")
     assert "1 decision to you" in left.text
     assert page.client.get("/tables/visits/plan").status_code == 409
-    page.post(f"{at}/unit", column="")
+    page.post(f"{at}/decisions", again="unit", ready="row")
     assert page.client.get("/tables/visits/plan").status_code == 200
 
 
@@ -168,7 +206,7 @@ def test_no_budget_is_declared_before_the_schema_says_who_is_protected(custodian
     assert (refused.status_code, "decisions are open" in page.told(refused)) == (409, True)
     with page.site.workspace.ledger() as ledger:
         assert ledger.datasets() == []
-    page.post(f"{at}/schema/unit", column="patient_id", max_rows="3")
+    page.post(f"{at}/schema/decisions", again="unit", column="patient_id", max_rows="3")
     page.post(f"{at}/schema/confirm")
     assert "reveal about one patient_id" in page.client.get(at).text
     page.post(f"{at}/budget", epsilon="3", sure="yes")
@@ -182,12 +220,12 @@ def test_answers_are_shown_and_taken_back_one_after_another(custodian):
     at = "/tables/visits/schema"
     page.post(f"{at}/text", text=DRAFT)
     table = page.site.workspace.table("visits")
-    shown = page.post(f"{at}/unit", column="patient_id", other="ward", max_rows="3")
-    assert "One ward (at most 3 of its rows count) is protected." in shown.text
+    shown = page.post(f"{at}/decisions", again="unit", column="patient_id", max_rows="3")
+    assert "One patient_id (at most 3 of its rows count) is protected." in shown.text
     shown = page.post(f"{at}/decisions", key="identifiers", choice="public")
     assert "leave out patient_id? Yes: leave it out" in shown.text
     shown = page.post(f"{at}/undo")
-    assert "One ward (at most 3" in shown.text
+    assert "One patient_id (at most 3" in shown.text
     assert "patient_id? Yes" not in shown.text
     page.post(f"{at}/undo")
     assert table.schema.read_text() == DRAFT
@@ -198,20 +236,23 @@ def test_answers_are_shown_and_taken_back_one_after_another(custodian):
     assert not table.changes.exists()
 
 
-def test_buttons_of_all_questions_have_one_order(custodian):
+def test_buttons_are_in_the_order_of_the_command_line_and_its_default_is_marked(custodian):
     page = custodian
     page.upload("people.csv", csv_bytes(small_table()))
     codes = [f"c{n}" for n in range(90)]
     column = Category("city", tuple(codes), read_from_rows=("values",))
     other = Category("smoker", ("no", "yes", "?"), read_from_rows=("values",))
     schema = Schema((column, Integer("age", 0, 9), other))
-    decided = [each.choices[0] for each in decisions(schema)]
-    assert decided == ["private", "public"]  # as the command line has them
     text = page.post("/tables/people/schema/text", text=schema.dumps()).text
-    orders = [re.findall(r'name="choice" value="([a-z]+)"', form) for form in text.split("<form")]
-    orders = [[c for c in order if c != "replace"] for order in orders if len(order) > 2]
-    assert len(orders) == 2
-    assert all(order == ["public", "private", "drop"] for order in orders)
+    for decision in decisions(schema):
+        form = text.partition(f'value="{decision.key}"')[2].partition("</form>")[0]
+        shown = re.findall(r'name="choice" value="([a-z]+)"( class="primary")?', form)
+        rest = [choice for choice in decision.choices if choice != "replace"]
+        assert [choice for choice, _ in shown] == [*rest, "replace"]
+        assert [choice for choice, marked in shown if marked] == [
+            choice for choice in rest if choice == decision.default
+        ]
+    assert [decision.default for decision in decisions(schema)] == ["private", None]
 
 
 def test_an_answer_may_be_about_some_of_the_columns(custodian):
@@ -234,14 +275,11 @@ def test_columns_say_what_becomes_of_them(custodian):
     page.upload("visits.csv", csv_bytes(visits()))
     at = "/tables/visits/schema"
     page.post(f"{at}/text", text=DRAFT)
-    page.post(f"{at}/unit", column="patient_id", max_rows="3")
-    page.post(f"{at}/decisions", key="values:ward", choice="private")
+    page.post(f"{at}/decisions", again="unit", column="patient_id", max_rows="3")
+    page.post(f"{at}/decisions", key="values:short", choice="private")
     text = page.post(f"{at}/confirm").text
-    summaries = [re.sub(r"<[^>]+>|\s+", " ", each.partition("</summary>")[0]).split()
-                 for each in text.split('<details class="column"')[1:]]  # fmt: skip
-    assert [" ".join(words[-2:]) for words in summaries] == [
-        "left out", "found privately", "9 confirmed"
-    ]  # fmt: skip
+    chips = re.findall(r'class="chip[^>]*>([^<]*)', text.partition('id="columns"')[2])
+    assert chips == ["left out", "found privately", "confirmed"]
     assert "tells people apart" in text
     assert "identifier · " not in text
 
@@ -263,7 +301,7 @@ def test_the_number_of_rows_is_for_forecasts_alone(custodian):
     page = custodian
     page.upload("visits.csv", csv_bytes(visits(1234, 3)))
     at = "/tables/visits"
-    page.post(f"{at}/schema/unit", column="patient_id", max_rows="1")
+    page.post(f"{at}/schema/decisions", again="unit", column="patient_id", max_rows="1")
     page.post(f"{at}/schema/confirm")
     page.post(f"{at}/budget", epsilon="3", sure="yes")
     planned = page.client.get(f"{at}/plan", params=FAST).text
@@ -274,7 +312,7 @@ def test_the_number_of_rows_is_for_forecasts_alone(custodian):
     assert "for a number of rows that you state" in page.told(wished)
     page.post(f"{at}/releases", **FAST, name="visits")
     assert page.site.jobs.look("visits").facts["rows"] is None
-    page.post(f"{at}/schema/unit", column="patient_id", max_rows="3")
+    page.post(f"{at}/schema/decisions", again="unit", column="patient_id", max_rows="3")
     assert "about 3,700 of its rows count" in page.client.get(f"{at}/plan").text
 
 
@@ -286,7 +324,7 @@ def test_rules_are_ticked_or_dropped(custodian):
     text = "".join(f'\n[[rule]]\nsays = "{rule}"\nread_from_rows = true\n' for rule in rules)
     page.post(f"{at}/text", text=DRAFT + text)
     assert "Which of these 3 rules" in page.client.get(at).text
-    shown = page.post(f"{at}/decisions", key="rules", **{"keep-2": "on"})
+    shown = page.post(f"{at}/decisions", key="rules", **{"only-2": "on"})
     assert "Which of these 3 rules are public knowledge? 1 of 3." in shown.text
     (kept,) = Schema.load(page.site.workspace.table("visits").schema).rules
     assert (kept.says, kept.read_from_rows) == (rules[1], False)
@@ -331,16 +369,16 @@ def test_a_schema_as_text_and_whose_privacy(custodian):
         assert response.status_code == 422
         assert said in page.told(response)
     assert page.site.workspace.table("people").schema.read_text() == text
-    unit = page.post(f"{at}/unit", column="town", max_rows="3")
-    assert "is not a column" in page.told(unit)
-    lacking = page.post(f"{at}/unit", column="city")
+    unit = page.post(f"{at}/decisions", again="unit", column="town", max_rows="3")
+    assert "There is no column &#39;town&#39;" in page.told(unit)
+    lacking = page.post(f"{at}/decisions", again="unit", column="city")
     assert "how many rows" in page.told(lacking)
-    page.post(f"{at}/unit", column="city", max_rows="3")
+    page.post(f"{at}/decisions", again="unit", column="city", max_rows="3")
     assert Schema.load(page.site.workspace.table("people").schema).unit.max_rows == 3
     page.post("/tables/people/budget", epsilon="2", sure="yes")
     with page.site.workspace.ledger() as ledger:
         assert ledger.dataset("people").unit == "city"
-    page.post(f"{at}/unit", column="")
+    page.post(f"{at}/decisions", again="unit", ready="row")
     for refused in (page.client.get("/tables/people/plan"),
                     page.post("/tables/people/releases", **FAST)):  # fmt: skip
         assert refused.status_code == 409
@@ -366,18 +404,14 @@ def test_a_table_in_which_people_have_several_rows(custodian):
     page = custodian
     page.upload("visits.csv", csv_bytes(visits()))
     at = "/tables/visits"
-    page.post(f"{at}/schema/columns/0", type="identifier", do="all")
-    page.post(f"{at}/schema/unit", column="patient_id", max_rows="3")
+    page.post(f"{at}/schema/decisions", again="unit", column="patient_id", max_rows="3")
     page.post(f"{at}/schema/confirm")
     shown = page.client.get(f"{at}/schema").text
-    assert "one patient_id, with at most 3 rows" in shown
+    assert "Who is protected: one patient_id (at most 3 of its rows count)" in shown
     assert "tells people apart" in shown
     asked = page.client.get(at).text
     assert "reveal about one patient_id" in asked
     assert "all rows of one patient_id added or removed" in asked
-    refused = page.post(f"{at}/schema/columns/0", type="category", **{"fact-values": "P1\nP2"})
-    assert refused.status_code == 422  # people could not be told apart any more
-    assert "patient_id" in page.told(refused)
     page.post(f"{at}/budget", epsilon="3", sure="yes")
     assert "all rows of one patient_id" in page.client.get(at).text
     planned = page.client.get(f"{at}/plan", params={**FAST, "rows": "360"})
@@ -402,12 +436,18 @@ def test_a_schema_with_a_unit_comes_as_text(custodian, make):
     )
     page.post("/tables/visits/schema/text", text=schema.dumps())
     shown = page.client.get("/tables/visits/schema").text
-    assert "one patient_id, with at most 2 rows" in shown
+    assert "Who is protected: one patient_id (at most 2 of its rows count" in shown
     assert (
         'name="equal" value="yes" checked' in page.client.get("/tables/visits/schema").text
     ) == (make is not Unit)
     equal = "" if make is Unit else "yes"
-    page.post("/tables/visits/schema/unit", column="patient_id", max_rows="5", equal=equal)
+    page.post(
+        "/tables/visits/schema/decisions",
+        again="unit",
+        column="patient_id",
+        max_rows="5",
+        equal=equal,
+    )
     kept = Schema.load(page.site.workspace.table("visits").schema).unit
     assert kept == make("patient_id", 5, salt="2026")
 
@@ -449,13 +489,11 @@ def test_a_budget_is_declared_once(custodian):
 def test_values_that_a_release_finds_itself(custodian):
     page = custodian
     page.upload("people.csv", csv_bytes(small_table()))
-    form = {"name": "city", "type": "category", "fact-values": "discover", "do": "save"}
-    page.post("/tables/people/schema/columns/0", **form, **{"public-nullable": "on"})
+    page.post("/tables/people/schema/decisions", again="city", choice="private")
+    page.post("/tables/people/schema/confirm")
     column = Schema.load(page.site.workspace.table("people").schema).columns[0]
     assert (column.values, column.read_from_rows) == ("discover", ())
     assert "city" in page.client.get("/tables/people/schema").text
-    page.post("/tables/people/schema/columns/0", name="city", type="category", do="save")
-    page.post("/tables/people/schema/confirm")
     page.post("/tables/people/budget", epsilon="3", sure="yes")
     planned = page.client.get("/tables/people/plan", params=FAST)
     assert planned.status_code == 200, page.told(planned)
@@ -550,9 +588,7 @@ def test_a_slip_of_the_pen_is_refused_and_what_was_typed_stays(custodian):
     kept = page.post(f"{at}/decisions", **{**typed, "text": "No, Up"}).text
     assert "The table holds &#39;Steady&#39;, not in the list of drug" in kept
     assert "a question has nothing left to ask: Is the rule drug" in kept
-    card = {"name": "drug", "type": "category", "do": "save", "fact-values": "No\nStedy\nUp"}
     page.post(f"{at}/undo")
-    assert page.post(f"{at}/columns/0", **card).status_code == 422
     assert Schema.load(page.site.workspace.table("visits").schema) == schema
 
 
@@ -561,18 +597,17 @@ def test_rows_do_not_count_together_while_a_release_finds_values(custodian):
     page.upload("visits.csv", csv_bytes(visits()))
     at, file = "/tables/visits/schema", page.site.workspace.table("visits").schema
     who, age = Identifier("who"), Integer("age", 0, 9)
-    equal = 'name="equal"'
     found = Schema((who, age, Category("job", ("a", "b"), read_from_rows=("values",))))
     file.write_text(found.dumps())
-    assert equal in page.client.get(at).text
-    private = {"key": "values:job", "choice": "private"}
+    private = {"key": "values:pairs", "choice": "private"}
     shown = page.post(f"{at}/decisions", **private).text
-    assert equal not in shown
-    assert "while releases find the values of job" in shown
     assert "Releases find the values or bounds of job privately" in shown
-    assert (
-        "It cannot plan while releases find job privately"
-        in page.client.get("/tables/visits/plan").text
-    )
-    lacking = page.post(f"{at}/unit", column="who", max_rows="-7")
+    plan = page.client.get("/tables/visits/plan").text
+    assert "It cannot plan while releases find job privately" in plan
+    unit = {"again": "unit", "column": "who", "max_rows": "3", "equal": "yes"}
+    refused = page.post(f"{at}/decisions", **unit)
+    assert "the domain of column &#39;job&#39; is to be found privately" in page.told(refused)
+    assert 'name="equal" value="yes" checked' in refused.text  # what was typed stays
+    assert Schema.load(file).unit is None
+    lacking = page.post(f"{at}/decisions", **{**unit, "max_rows": "-7"})
     assert lacking.status_code == 422

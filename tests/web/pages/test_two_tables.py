@@ -1,6 +1,5 @@
 """Two tables on the page: from two files, or a flat one, to a release of families and its answers."""
 
-import re
 import zipfile
 from io import BytesIO
 
@@ -55,23 +54,19 @@ def test_two_files_are_drafted_reviewed_and_confirmed(custodian, files):
     page.post(f"{AT}/schema/decisions", **answer)
     _, _, family = schema_of(page).tables
     assert (family.max_children, family.siblings, family.read_from_rows) == (5, "all", ())
-    wrong = page.post(f"{AT}/schema/family", max_children="1000", siblings="same")
+    answer = {"again": "family", "choice": "replace"}
+    wrong = page.post(f"{AT}/schema/decisions", **answer, text="max_children = 1000")
     assert "max_children = 1000 must be a whole number" in page.told(wrong)
-    page.post(f"{AT}/schema/family", max_children="6", min_children="1", siblings="same")
+    again = "max_children = 6, min_children = 1, siblings = same"
+    page.post(f"{AT}/schema/decisions", **answer, text=again)
     _, _, family = schema_of(page).tables
     assert (family.max_children, family.min_children, family.siblings) == (6, 1, "same")
-    cards = page.client.get(f"{AT}/schema").text
-    assert cards.index("<h3>households</h3>") < cards.index("<h3>persons</h3>")
-    at = re.findall(r'name="name" value="([^"]+)"', cards).index("age")
-    form = {
-        "name": "age",
-        "type": "integer",
-        "fact-lower": "0",
-        "fact-upper": "99",
-        "fact-bins": "10",
-    }
-    page.post(f"{AT}/schema/columns/{at}", **form, do="all")
-    assert schema_of(page).tables[1].columns[2].cells == 10
+    page.post(f"{AT}/schema/confirm")
+    text = page.client.get(f"{AT}/schema").text
+    assert text.index("<h3>households</h3>") < text.index("<h3>persons</h3>")
+    answer = {"again": "persons.age", "choice": "replace", "text": "0 to 99"}
+    page.post(f"{AT}/schema/decisions", **answer)
+    assert schema_of(page).tables[1].columns[2].upper == 99
     assert "Every fact is confirmed" in page.post(f"{AT}/schema/confirm").text
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Request
 from pydantic import BaseModel
@@ -16,25 +17,25 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from understudy import files
 from understudy.draft import RowsPerUnit, confirm, people
-from understudy.draft.answers import Choice, Decision, Topic, answered, require_spelling
-from understudy.draft.review import consequences, decision_named, decisions, left_out
+from understudy.draft.answers import Choice, Decision, Topic, answered
+from understudy.draft.review import again, consequences, decisions, left_out, opened
 from understudy.errors import InputError, SchemaError, UnderstudyError
 from understudy.privacy.budget import Budget
 from understudy.privacy.ledger import Composition
 from understudy.privacy.relation import Relation
-from understudy.schema import Identifier, Schema
+from understudy.schema import Identifier, Schema, Text
 from understudy.schema.family import Family, FamilySchema
 from understudy.source import read
 from understudy.source.base import check_header
 from understudy.source.families import FamilySource
 from understudy.source.files import find
-from understudy.units import OPEN, Unit
-from understudy.web import editor
+from understudy.units import EQUAL
 from understudy.web.errors import Missing, NotReady
 from understudy.web.guard import session_of
 from understudy.web.site import Account, Here, Named, Site, Typed, account_of, site_of
 from understudy.web.uploads import received
 from understudy.web.workspace import Table, read_json, suffix_of, write_json
+from understudy.wording import domain
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -290,10 +291,11 @@ async def remove_rows(site: Here, table: Named, sure: Typed = "") -> Response:
 
 
 @router.get("/tables/{identity}/schema")
-async def edit_schema(request: Request, site: Here, table: Named) -> Response:
-    """Every column as a card; facts from private rows stand out until they are confirmed."""
+async def edit_schema(request: Request, site: Here, table: Named, open: str = "") -> Response:
+    """What is left to decide, and every column; `open` names the question that is open line by line."""
     load_schema(table)
-    return HTMLResponse(_cards(site, table, _state(table), tuple(site.asked(request).items())))
+    asked = (*site.asked(request).items(), ("open", open))
+    return HTMLResponse(_cards(site, table, _state(table), asked))
 
 
 @lru_cache(maxsize=32)
@@ -309,32 +311,75 @@ def _written(
     table: Table,
     asked: Mapping[str, Any],
     problem: str = "",
-    at: int | None = None,
     sent: Mapping[str, str] | None = None,
 ) -> str:
-    schema, found = load_schema(table), _open(table)
+    schema, found, sent = load_schema(table), _open(table), sent or {}
+    seen = _counts(table)[1]
+    columns, keys = _columns(schema, found), [decision.key for decision in found]
+    who = again(schema, Topic.FAMILY if family_of(schema) else Topic.UNIT, seen)
+    forms = {who.key, *(row.of for row in columns if row.question)} - set(keys)
     context = {
         "here": "tables",
         "table": table,
-        "cards": editor.cards(schema),
-        "family": family_of(schema),
-        "siblings": _SIBLINGS,
+        "columns": columns,
+        "who": who,
         "unit": schema.unit,
-        "unsaid": schema.unit_word == OPEN,
         "last": (_changes(table) or [("", "")])[-1][0].splitlines(),
-        "kinds": editor.KINDS,
-        "decisions": found,
+        "decisions": [(decision, opened(schema, decision)) for decision in found],
         "stated": [decision for decision in found if Choice.PUBLIC in decision.choices],
-        "verdicts": _VERDICTS,
+        "version_of": version_of,
+        "words": _WORDS,
         "typed": _TYPED,
         "problem": problem,
-        "at": at,
-        "sent": sent or {},
-        "refused": next((each for each in found if sent and each.key == sent.get("key")), None),
+        "sent": sent,
+        "placed": sent.get("key") in keys or sent.get("again") in forms,
+        "keys": keys,
         "rules": [rule.says for rule in schema.rules if not rule.read_from_rows],
         "found": [column.name for column in schema.undeclared],
     }
-    return site.render("schema.html", {**asked, **context})
+    return site.render("schema.html", {"open": "", **asked, **context})
+
+
+def version_of(decision: Decision) -> str:
+    """What a form sends back, so that nobody answers what has changed since the page was shown."""
+    return hashlib.sha256(repr(decision).encode()).hexdigest()[:16]
+
+
+class Row(NamedTuple):
+    """A column in the list of all."""
+
+    name: str
+    table: str
+    holds: str
+    becomes: str
+    question: Decision | None
+    """To answer about it anew; None while it is asked above, and where only the text can change it."""
+
+    @property
+    def of(self) -> str:
+        """Its name, with that of its table where there are two."""
+        return f"{self.table}.{self.name}" if self.table else self.name
+
+
+def _columns(schema: Schema, found: Sequence[Decision]) -> list[Row]:
+    """Every column, of two tables those of the parents first."""
+    tables = schema.named if isinstance(schema, FamilySchema) else {"": schema}
+    asked = {(d.table, name) for d in found if d.topic is not Topic.UNIT for name in d.columns}
+    rows: list[Row] = []
+    for table, own in tables.items():
+        for column in own.columns:
+            row = Row(column.name, table, "", "confirmed", None)
+            if isinstance(column, Identifier | Text):
+                written = isinstance(column, Identifier) and not column.dropped
+                row = row._replace(becomes="written anew" if written else "left out")
+            else:
+                row = row._replace(holds=domain(column), question=again(schema, row.of))
+                if column in own.undeclared:
+                    row = row._replace(becomes="found privately")
+            if (table, column.name) in asked:
+                row = row._replace(becomes="to decide", question=None)
+            rows.append(row)
+    return rows
 
 
 def _changes(table: Table) -> list[tuple[str, str]]:
@@ -343,11 +388,7 @@ def _changes(table: Table) -> list[tuple[str, str]]:
 
 
 def _kept(
-    table: Table,
-    schema: Schema | str,
-    what: str,
-    anchor: str = "review",
-    also: Sequence[str] = (),
+    table: Table, schema: Schema | str, what: str, also: Sequence[str] = (), open_: str = ""
 ) -> Response:
     """Save a changed schema so that the change can be undone, and show it, with what else it did."""
     change = ("\n".join([what, *also]), table.schema.read_text(encoding="utf-8"))
@@ -356,7 +397,8 @@ def _kept(
         files.write(table.schema, schema)
     else:
         schema.save(table.schema)
-    return RedirectResponse(f"/tables/{table.id}/schema#{anchor}", 303)
+    asked = f"?{urlencode({'open': open_})}" if open_ else ""
+    return RedirectResponse(f"/tables/{table.id}/schema{asked}#review", 303)
 
 
 @router.post("/tables/{identity}/schema/undo")
@@ -370,50 +412,12 @@ async def undo(table: Named) -> Response:
     return RedirectResponse(f"/tables/{table.id}/schema#review", 303)
 
 
-def _not_saved(
-    request: Request,
-    table: Table,
-    error: UnderstudyError,
-    at: int | None = None,
-    sent: Mapping[str, str] | None = None,
-) -> Response:
-    """The schema as it is, with what was wrong about a change, and the answer as it was sent."""
-    site = site_of(request)
-    problem, status = site.problem(error)
-    return HTMLResponse(_written(site, table, site.asked(request), problem, at, sent), status)
-
-
-@router.post("/tables/{identity}/schema/columns/{at}")
-async def save_column(request: Request, table: Named, at: int) -> Response:
-    """Keep what the form of a column says, and confirm the facts whose boxes are ticked."""
-    schema = load_schema(table)
-    columns = [column for _, column in editor.columns(schema)]
-    if not 0 <= at < len(columns):
-        raise Missing("the schema has no such column; it may have been changed by somebody else")
-    sent = await request.form()
-    form = {key: value for key, value in sent.items() if isinstance(value, str)}
-    if form.get("name", columns[at].name) != columns[at].name:
-        raise InputError("the schema was changed by somebody else meanwhile; load the page again")
-    try:
-        column = editor.column_from(form, columns[at], confirm_all=form.get("do") == "all")
-        require_spelling(columns[at], column)
-        changed = editor.replaced(schema, at, column)
-    except UnderstudyError as error:
-        return _not_saved(request, table, error, at)
-    left = [n for n, (_, c) in enumerate(editor.columns(changed)) if c.read_from_rows]
-    later = [n for n in left if n > at] or left
-    stays = column.read_from_rows or column.kind in ("incomplete", "text")
-    anchor = f"column-{at}" if stays else f"column-{later[0]}" if later else "done"
-    return _kept(table, changed, f"{column.name} was changed.", anchor, left_out(schema, changed))
-
-
-_VERDICTS = {
-    Choice.PUBLIC: "",
+_WORDS = {
     Choice.PRIVATE: "Let releases find it privately",
     Choice.DROP: "Leave it out",
 }
 _TYPED = {
-    Topic.FAMILY: "what is different, such as max_children = 5, order = none",
+    Topic.FAMILY: "what is different, such as max_children = 5, order = none, siblings = all",
     Topic.VALUES: "all values, between commas, or 1 to 29; end with ... if there may be others",
     Topic.BOUNDS: "bounds, such as 0 to 120",
     Topic.MISSING: "values between commas, or bounds such as 0 to 120",
@@ -422,123 +426,90 @@ _TYPED = {
 
 
 @router.post("/tables/{identity}/schema/decisions")
-async def decide(request: Request, table: Named) -> Response:
-    """Keep the answer to one decision about a draft."""
+async def decide(request: Request, site: Here, table: Named) -> Response:
+    """Keep the answer to a question: a decision of the draft, a line of it, or one answered before."""
     sent = await request.form()
     form = {key: value for key, value in sent.items() if isinstance(value, str)}
+    said = list[str]()
     try:
         before = schema = load_schema(table)
-        decision, said = decision_named(schema, form.get("key", "")), list[str]()
+        whole_, decision = _asked(table, form)
         for about, choice, text in _answers(decision, form):
             schema = answered(schema, about, choice, text)
             named = f"{', '.join(about.columns)}: " if about != decision else ""
-            said.append(named + (_VERDICTS.get(choice, text) or about.yes))
+            said.append(named + (_WORDS.get(choice) or text or about.yes))
     except UnderstudyError as error:
-        return _not_saved(request, table, error, sent=form)
-    if decision.topic is Topic.RULES:
-        said = [f"{sum(key.startswith('keep-') for key in form)} of {len(decision.columns)}"]
+        problem, status = site.problem(error)
+        form = {} if isinstance(error, _Changed) else form
+        return HTMLResponse(_written(site, table, site.asked(request), problem, form), status)
+    if decision.topic is Topic.RULES and len(decision.lines) > 1:
+        said = [f"{sum(key.startswith('only-') for key in form)} of {len(decision.columns)}"]
+    what = f"{decision.question} {'; '.join(said)}."
+    if decision.topic is Topic.UNIT:
+        what = f"One {schema.unit or 'row'} is protected."
     also = consequences(before, schema, decision.key)
-    return _kept(table, schema, f"{decision.question} {'; '.join(said)}.", also=also)
+    rest = decisions(schema) if decision != whole_ else ()
+    same = (d.key for d in rest if d.topic is whole_.topic and d.table == whole_.table
+            and set(d.columns) & set(whole_.columns))  # fmt: skip
+    return _kept(table, schema, what, also, next(same, ""))
+
+
+class _Changed(InputError):
+    """A question is not what it was when it was shown."""
+
+
+def _asked(table: Table, form: Mapping[str, str]) -> tuple[Decision, Decision]:
+    """The decision that a form is about, and the line of it that it answers, or all of it.
+
+    Raises:
+        _Changed: It is not what was shown.
+    """
+    schema, found = load_schema(table), {each.key: each for each in _open(table)}
+    if form.get("again"):
+        asked = [again(schema, form["again"], _counts(table)[1])]
+    else:
+        asked = [found[key] for key in [form.get("key", "")] if key in found]
+    part = whole(form.get("part", ""), "part") or 0
+    shown = [*asked, *(line for decision in asked for line in opened(schema, decision))]
+    shown = shown[part : part + 1]
+    if not shown or form.get("version", version_of(shown[0])) != version_of(shown[0]):
+        raise _Changed(
+            "this question has changed since it was shown: it was answered, or the schema edited, by "
+            "somebody else or in another tab. Nothing was kept; answer it as it stands here now"
+        )
+    return asked[0], shown[0]
 
 
 def _answers(decision: Decision, form: Mapping[str, str]) -> list[tuple[Decision, Choice, str]]:
-    """What a form says about each of the columns; nothing was said where nothing was typed."""
-    if decision.topic is Topic.RULES:
-        kept = {says: f"keep-{at}" in form for at, says in enumerate(decision.columns, 1)}
-        said = {Choice.PUBLIC: True, Choice.DROP: False}
-        chosen = {c: [says for says in kept if kept[says] is yes] for c, yes in said.items()}
-        return [(decision.of(*rules), c, "") for c, rules in chosen.items() if rules]
+    """What a form says about the decision, or about some of its lines."""
+    lines = list(enumerate(decision.lines, 1))
+    ticked = [name for at, names in lines if f"only-{at}" in form for name in names]
+    if decision.topic is Topic.RULES and len(lines) > 1:
+        rest = [name for name in decision.columns if name not in ticked]
+        both = ((ticked, Choice.PUBLIC), (rest, Choice.DROP))
+        return [(decision.of(*rules), choice, "") for rules, choice in both if rules]
+    about = decision.of(*ticked) if ticked else decision
+    if ready := form.get("ready"):
+        return [(about, Choice.REPLACE, ready)]
+    if decision.topic is Topic.UNIT and form.get("choice") != Choice.PUBLIC:
+        column, most = form.get("column", ""), whole(form.get("max_rows", ""), "rows of one person")
+        if not column:
+            raise InputError("choose who is protected")
+        if most is None:
+            raise InputError(f"say how many rows of one {column[:60]} may count, such as 5")
+        return [
+            (about, Choice.REPLACE, f"{column} {most}{f' {EQUAL}' if form.get('equal') else ''}")
+        ]
     choice = form.get("choice", "")
     if choice not in tuple(Choice):
         raise InputError(f"choice = {choice[:40]!r} is no answer; use one of the buttons")
-    choice = Choice(choice)
-    some = [name for at, name in enumerate(decision.columns, 1) if f"only-{at}" in form]
-    decision = decision.of(*some) if some else decision
-    if choice is not Choice.REPLACE or decision.shared:
-        return [(decision, choice, form.get("text", ""))]
-    typed = {name: form.get(f"text-{name}", "") for name in decision.columns}
-    given = [(decision.of(name), choice, text) for name, text in typed.items() if text.strip()]
-    if not given:
-        raise InputError("nothing was typed in place of the facts")
-    return given
+    return [(about, Choice(choice), form.get("text", ""))]
 
 
 @router.post("/tables/{identity}/schema/confirm")
 async def confirm_all(table: Named) -> Response:
     """State that every fact of the draft is public."""
-    return _kept(table, confirm(load_schema(table)), "Everything was said to be public.", "done")
-
-
-@router.post("/tables/{identity}/schema/unit")
-async def choose_unit(
-    request: Request,
-    table: Named,
-    column: Typed = "",
-    other: Typed = "",
-    max_rows: Typed = "",
-    equal: Typed = "",
-) -> Response:
-    """Say who is protected: one row, or everybody with at most so many rows each.
-
-    `other` is a column that the draft did not offer. With `equal` rows count together as one.
-    """
-    loaded = schema = load_schema(table)
-    before, unit, column = schema.unit, None, other or column
-    try:
-        if column:
-            most = whole(max_rows, "rows of one person")
-            if most is None:
-                raise InputError(f"say how many rows of one {column[:60]} may count, such as 5")
-            make = Unit.sharing if equal else Unit
-            unit = make(column, most, "" if before is None else before.salt)
-            if column not in [c.name for c in schema.columns if isinstance(c, Identifier)]:
-                schema = schema.resolved({column: Identifier(column)})
-        changed = schema.protecting(unit)
-    except InputError as error:
-        sent = {"key": "unit", "column": column, "max_rows": max_rows, "equal": equal}
-        return _not_saved(request, table, error, sent=sent)
-    also = consequences(loaded, changed, Topic.UNIT)
-    return _kept(table, changed, f"One {unit or 'row'} is protected.", also=also)
-
-
-_SIBLINGS = {
-    "same": "each column with itself",
-    "all": "all pairs of columns",
-    "none": "nothing",
-}
-
-
-class FamilyForm(BaseModel, frozen=True):
-    """How two tables belong together, as typed."""
-
-    max_children: str = ""
-    min_children: str = ""
-    order: str = ""
-    siblings: str = ""
-
-
-@router.post("/tables/{identity}/schema/family")
-async def choose_family(
-    request: Request, table: Named, form: Annotated[FamilyForm, Form()]
-) -> Response:
-    """Say how many children count, in which order, and what of siblings is measured."""
-    schema = load_schema(table)
-    try:
-        if not isinstance(schema, FamilySchema):
-            raise InputError("the schema is of one table; one of two has version = 2")
-        before = schema.tables[2]
-        family = replace(
-            before,
-            max_children=whole(form.max_children, "max_children") or before.max_children,
-            min_children=int(bool(form.min_children)),
-            order=form.order or None,
-            siblings=form.siblings or before.siblings,
-            pairs=before.pairs if form.siblings == before.siblings else (),
-        )
-        changed = schema.changed(family=family)
-    except InputError as error:
-        return _not_saved(request, table, error)
-    return _kept(table, changed, "How the two tables belong together")
+    return _kept(table, confirm(load_schema(table)), "Everything was said to be public.")
 
 
 @router.get("/tables/{identity}/schema/text")

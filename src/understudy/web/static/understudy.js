@@ -99,7 +99,8 @@ const drafts = find("[data-drafts]");
 if (drafts) {
   const store = drafts.dataset.drafts;
   const forms = [...drafts.querySelectorAll("form")];
-  const nameOf = (form) => form.action + (form.elements.key || form.elements.name || form).value;
+  const named = "input[type=hidden]:not([name=csrf]):not([name=version])";
+  const nameOf = (form) => form.action + [...form.querySelectorAll(named)].map((each) => each.value);
   // Columns of a question are numbered, and move up when one is answered: their labels tell them apart.
   const called = (field) => field.name.replace(/-\d+$/, "") + (field.labels?.[0]?.textContent ?? "");
   const box = (field) => ["checkbox", "radio"].includes(field.type);
