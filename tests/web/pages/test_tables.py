@@ -362,7 +362,7 @@ def test_a_schema_as_text_and_whose_privacy(custodian):
     page.post(f"{at}/text", text=text)
     assert page.site.workspace.table("people").schema.read_text() == text
     for bad, said in (
-        ("not = toml [", "not TOML"),
+        ("not = toml [", "not a schema file (TOML)"),
         (text.replace('name = "age"', 'name = "ages"'), "ages"),
     ):
         response = page.post(f"{at}/text", text=bad)
