@@ -15,6 +15,9 @@ def test_wrong_use_is_2():
         assert run(*arguments).code == 2, arguments
     assert "did you" not in run("sample").err
     assert " release --help`" in run("release", "x").err
+    assert f"Did you mean `{printed('schema', 'review')}`?" in run("reviw", "x").err
+    assert f"See `{printed('--help')}`" in run("nonsense").err
+    assert "'--rows': give a whole number" in run("plan", "--rows", "70k").err
 
 
 def test_every_command_teaches():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -136,14 +137,35 @@ def main(
     return code if isinstance(code, int) else 0
 
 
+_IN_OUR_WORDS = {
+    "Value error, ": "",
+    "Input should be a valid integer, unable to parse string as an integer": "give a whole number, "
+    "such as 50000",
+    "Input should be a valid number, unable to parse string as a number": "give a number, such as 0.05",
+    "Input should be": "it should be",
+}
+
+
+def _inside(word: str) -> list[str]:
+    """The commands of a group that a word may mean, such as `schema draft`."""
+    groups = [(name, held) for name in _COMMANDS if isinstance(held := _load(name), TyperGroup)]
+    return [
+        f"{name} {own}" for name, held in groups for own in get_close_matches(word, held.commands)
+    ]
+
+
 def _wrong_use(error: Any) -> int:
     """A command line that does not parse."""
     context = getattr(error, "ctx", None)
     where = context.command_path if context is not None else "understudy"
-    message = str(error.format_message()).strip().replace("Value error, ", "")
+    message = str(error.format_message()).strip()
+    for parsers, ours in _IN_OUR_WORDS.items():
+        message = message.replace(parsers, ours)
     if not message:  # no command was given, and the help has been printed
         return shell.WRONG_USE
     more = [f"See `{where} --help`."]
+    if message.startswith("No such command") and where == "understudy":
+        more = [f"Did you mean `{where} {each}`?" for each in _inside(message.split("'")[1])] + more
     if "'--schema'" in message:
         drafted = f"{command('schema', 'draft')} TABLE"
         more.insert(0, f"A schema says what is public. To draft one: {drafted}")

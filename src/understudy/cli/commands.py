@@ -9,7 +9,7 @@ from pathlib import Path
 
 from understudy.wording import quoted
 
-_NAMED = re.compile(r"`understudy (?=[a-z])")
+_NAMED = re.compile(r"`understudy (?=[a-z-])")
 
 
 def program() -> str:
