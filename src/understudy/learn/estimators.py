@@ -34,7 +34,7 @@ from understudy.privacy.gate import Gate
 from understudy.privacy.ledger import Ledger, own_ledger
 from understudy.privacy.noise import Noise, OpenDPNoise
 from understudy.privacy.relation import Relation
-from understudy.releases.options import Options
+from understudy.releases.options import Options, relation_of
 
 _ONE_OFF = "these rows"
 
@@ -70,7 +70,7 @@ class _Private(LinearModel):
             InputError: An option, or the rows, cannot be used; the message names it and the remedy.
             BudgetExhausted: The ledger's dataset has not enough left.
         """
-        relation = self._relation()
+        relation = relation_of(self.neighbours)
         radius = radius_for(self.solver, self.radius, classes=is_classifier(self))
         options = Options(
             epsilon=self.epsilon,
@@ -132,14 +132,6 @@ class _Private(LinearModel):
 
     def _noise(self) -> Noise:
         return OpenDPNoise()
-
-    def _relation(self) -> Relation:
-        try:
-            return Relation(self.neighbours)
-        except ValueError:
-            raise InputError(
-                f"neighbours = {self.neighbours!r} must be 'add-remove' or 'replace'"
-            ) from None
 
 
 def _public_rows(options: Options, given: int) -> int:

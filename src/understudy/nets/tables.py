@@ -104,7 +104,8 @@ class Pass:
 
     def marginals(self, heads: Array) -> Array:
         """All cells (K,) of all tables from heads (B, S) laid side by side; a table sums to one."""
-        batch, rows = heads.shape[0], self._slice(heads.shape[0])
+        batch, (tiles, high, _) = heads.shape[0], self.tiles
+        rows = max(1, min(batch, self.entries // (tiles * high)))  # latents that are taken at once
         if rows >= batch:
             return self._totals(heads) / batch
         parts = -(-batch // rows)
@@ -127,11 +128,6 @@ class Pass:
         lead = math.prod(more, start=first).reshape(tiles, rows, -1)
         found = jnp.einsum("trb,tcb->trc", lead, last.reshape(tiles, width, -1))
         return self.keep(found.reshape(-1))
-
-    def _slice(self, batch: int) -> int:
-        """How many latents are taken at once."""
-        tiles, rows, _ = self.tiles
-        return max(1, min(batch, self.entries // (tiles * rows)))
 
 
 @dataclass(frozen=True, eq=False)

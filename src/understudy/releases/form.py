@@ -560,7 +560,11 @@ def packed_arrays(path: Path, dtypes: Mapping[str, str]) -> dict[str, NDArray[An
             dtype, shape = _header(archive, member)
             if dtype.str != dtypes[member.filename.removesuffix(".npy")] or len(shape) != 1:
                 raise BundleError(f"{path.name}: {member.filename} is of {dtype}, {len(shape)}-way")
-        return {name: _array(archive, name) for name in dtypes}
+        found: dict[str, NDArray[Any]] = {}
+        for name in dtypes:
+            with archive.open(f"{name}.npy") as file:
+                found[name] = np.lib.format.read_array(file, allow_pickle=False)
+        return found
 
 
 def _members(archive: zipfile.ZipFile, wanted: Iterable[str], whose: str) -> list[zipfile.ZipInfo]:
@@ -593,11 +597,6 @@ def _header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[Any, tup
     return dtype, shape
 
 
-def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    with archive.open(f"{name}.npy") as file:
-        return np.lib.format.read_array(file, allow_pickle=False)
-
-
 def most_cells(size: int) -> int:
     """How many cells, rows × columns, a Parquet file of this many bytes may have."""
     return FREE_CELLS + CELLS_PER_BYTE * size
@@ -605,6 +604,7 @@ def most_cells(size: int) -> int:
 
 def require_rows(path: Path, rows: int) -> None:
     """A file of rows: as many as stated, and no larger unpacked than its size allows."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     from understudy.columns.reading import numpy_of
@@ -631,17 +631,12 @@ def require_rows(path: Path, rows: int) -> None:
     with pq.ParquetFile(path, read_dictionary=texts) as file:
         for name in texts:  # a long text that is repeated is there once, until it is unpacked
             for chunk in file.read([name]).column(0).chunks:
-                lengths = np.array([len(text or b"") for text in _raw(chunk.dictionary)], np.int64)
+                raw = chunk.dictionary.cast(pa.large_binary()).to_pylist()
+                lengths = np.array([len(text or b"") for text in raw], np.int64)
                 codes = numpy_of(chunk.indices.drop_null())
                 most -= int((np.bincount(codes, minlength=len(lengths)) * lengths).sum())
         if most < 0:
             raise BundleError(f"{path.name} unpacks to texts beyond any file of its size")
-
-
-def _raw(texts: Any) -> list[bytes | None]:
-    import pyarrow as pa
-
-    return texts.cast(pa.large_binary()).to_pylist()
 
 
 def _is_text(type_: Any) -> bool:

@@ -113,15 +113,12 @@ def arrays(made: Sequence[Measurement]) -> dict[str, NDArray[Any]]:
     if not kept or len(kept) < len(tables) or cells > form.MOST_KEPT:
         return {}
     labels = [map_ for table in kept for map_ in table.labels or ()]
+    # The integers that were drawn, added up where there were several draws.
+    sums = [np.rint(table.values * table.draws).astype("<i8") for table in kept]
     return {
-        "values": np.concatenate([_sums(table).reshape(-1) for table in kept]),
+        "values": np.concatenate([each.reshape(-1) for each in sums]),
         "labels": np.concatenate([np.zeros(0, "<i4"), *labels]).astype("<i4"),
     }
-
-
-def _sums(table: Measured) -> NDArray[np.int64]:
-    """The integers that were drawn, added up where there were several draws."""
-    return np.rint(table.values * table.draws).astype("<i8")
 
 
 def with_tables(

@@ -134,6 +134,14 @@ class Options:
 _NAMES = tuple(field.name for field in dataclasses.fields(Options))
 
 
+def relation_of(neighbours: str | Relation) -> Relation:
+    """The neighbouring relation that somebody named."""
+    try:
+        return Relation(neighbours)
+    except ValueError:
+        raise InputError(f"neighbours = {neighbours!r} must be 'add-remove' or 'replace'") from None
+
+
 def takes_options(function: Function) -> Function:
     """Lets `help` and editors show the options where a function takes them as `**choices`."""
     kept = [

@@ -13,7 +13,7 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Charge, Discovery, Gaussian, Laplace, Perturbation, Selection
 from understudy.privacy.ledger import Account
 from understudy.privacy.questions import GRID, VARIATION_GRID
-from understudy.queries.purpose import MOST_CELLS, Purpose, left_out, read
+from understudy.queries.purpose import MOST_CELLS, left_out, read
 from understudy.releases import certificate, facts
 from understudy.releases.plan import Prepared
 from understudy.releases.verdict import foreseen
@@ -219,13 +219,6 @@ def _change(now: float, before: float) -> str:
     return f"expected error {100 * now:.2g} instead of {100 * before:.2g} percentage points"
 
 
-def _holders(purpose: Purpose) -> str:
-    """Which tables a purpose asks for, in words."""
-    if purpose.others:
-        return f"tables of the regression of {purpose.column}"
-    return f"tables with {purpose.column}"
-
-
 def tradeoff(prepared: Prepared, rows: int) -> Tradeoff | None:
     """What the purposes cost the rest, for about `rows` rows; None without purposes."""
     texts, schema = prepared.options.purposes, prepared.schema
@@ -244,7 +237,8 @@ def tradeoff(prepared: Prepared, rows: int) -> Tradeoff | None:
     names = [column.name for column in schema.modelled]
     left = left_out(texts, schema)
     labels = (" × ".join(names[i] for i in clique) for clique in left)
-    of = " and ".join(dict.fromkeys(_holders(purpose) for purpose in purposes))
+    said = (f"tables {'of the regression of' if p.others else 'with'} {p.column}" for p in purposes)
+    of = " and ".join(dict.fromkeys(said))
     return Tradeoff(of, _means(wanted), _means(others), tuple(labels))
 
 

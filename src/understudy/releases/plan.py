@@ -43,7 +43,7 @@ from understudy.queries.purpose import widened
 from understudy.releases import certificate as certificates
 from understudy.releases import facts as private_facts
 from understudy.releases.notebook import plan_card
-from understudy.releases.options import Options, takes_options
+from understudy.releases.options import Options, relation_of, takes_options
 from understudy.schema import Schema
 from understudy.schema.family import FamilySchema
 from understudy.units import group
@@ -417,7 +417,7 @@ def _draft(
     schema: Schema, options: Options, budget: Budget, workload: Workload | None = None
 ) -> Draft:
     """Everything that is checked whatever ε will be; `workload` where it is known already."""
-    relation = _relation(options.neighbours or Relation.ADD_REMOVE)
+    relation = relation_of(options.neighbours or Relation.ADD_REMOVE)
     rows_public = _rows_public(options.rows_public, schema, relation, budget)
     if not 0 < options.beta <= 0.5:
         raise InputError(
@@ -475,13 +475,6 @@ def _for_families(
                 f"{MOST_SYNTHETIC // schema.weight:,} families"
             )
     return replace(method, interactions=False)
-
-
-def _relation(neighbours: str | Relation) -> Relation:
-    try:
-        return Relation(neighbours)
-    except ValueError:
-        raise InputError(f"neighbours = {neighbours!r} must be 'add-remove' or 'replace'") from None
 
 
 def _rows_public(

@@ -52,7 +52,10 @@ def require_plan(bundle: Bundle) -> str:
         rho = Fraction(facts["rho"])
         if "declared" in facts:
             rho = _require_found(bundle, schema, rho)
-            _require_same(own.plan(rho), Plan.from_json(_filled(bundle)["plan"]))
+            filled = bundle.refinement
+            if filled is None or filled["purpose"] != private_facts.REST:
+                raise VerificationError(f"{private_facts.REST!r} was not filled")
+            _require_same(own.plan(rho), Plan.from_json(filled["plan"]))
         else:
             if bundle.refinement is not None:
                 raise VerificationError("a zCDP filter was filled where no column was open")
@@ -134,12 +137,6 @@ def _require_bearable(own: Blueprint, bundle: Bundle) -> None:
                 f"method = {method.name}: the workload's marginals have more than {most:,} "
                 f"parts, too many to plan for"
             )
-
-
-def _filled(bundle: Bundle) -> Mapping[str, Any]:
-    if bundle.refinement is None or bundle.refinement["purpose"] != private_facts.REST:
-        raise VerificationError(f"{private_facts.REST!r} was not filled")
-    return bundle.refinement
 
 
 def _require_found(bundle: Bundle, schema: Schema, rho: Fraction) -> Fraction:

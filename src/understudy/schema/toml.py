@@ -151,7 +151,11 @@ def build_column(table: Mapping[str, Any], at: int = 1) -> Column:
     facts = {k: tuple(v) if isinstance(v, list) else v for k, v in facts.items()}
     known: Facts = {}
     if cls is UndeclaredBins:
-        known = _bins(facts.pop("bins"), where)
+        known = facts.pop("bins")
+        require_known(known, ["quantiles"], f"{where}: bins")
+        if "quantiles" not in known:
+            said = f"{where}: bins = {known!r}"
+            raise SchemaError(f"{said} must say how many, bins = {{quantiles = 16}}")
     elif still:
         cls, known = Incomplete, {"missing": still}
     elif cls is UndeclaredShape:
@@ -198,13 +202,6 @@ def _uncut(kind: type[Binned], name: str, facts: Facts) -> bool:
 
 def _keys(cls: type[Column]) -> list[str]:
     return [field.name for field in dataclasses.fields(cls) if field.name != "name"]
-
-
-def _bins(bins: Facts, where: str) -> Facts:
-    require_known(bins, ["quantiles"], f"{where}: bins")
-    if "quantiles" not in bins:
-        raise SchemaError(f"{where}: bins = {bins!r} must say how many, bins = {{quantiles = 16}}")
-    return bins
 
 
 def write(document: Document, *, comments: bool = True) -> str:

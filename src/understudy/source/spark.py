@@ -90,7 +90,7 @@ def spark_table(
             "of Parquet files"
         )
     running = session(permitted(master))
-    named = None if table is None else table if isinstance(table, str) else _joined(table)
+    named = table if table is None or isinstance(table, str) else ".".join(map(_quoted, table))
     what = f"table {named!r}" if named is not None else f"Parquet {str(path)!r}"
     try:
         with quietly():
@@ -112,9 +112,7 @@ class SparkSource(PushedSource):
         self._frame = frame
 
     def _holders(self, asked: Asked) -> pa.Table:
-        from pyspark.sql import Window
-        from pyspark.sql import functions as sf
-
+        sf, Window = _sql()
         level, unit, x = asked.level, asked.unit, _text(asked.column)
         rows = self._frame.where(told(x, asked.nulls, _Operations()))
         for length, taken in level.taken:
@@ -136,8 +134,7 @@ class SparkSource(PushedSource):
         return _fetched(pairs.groupBy("v").agg(sf.count("*")), self._where)
 
     def _engine(self, schema: Schema) -> "_Cluster":
-        from pyspark.sql import functions as sf
-
+        sf, _ = _sql()
         operations = _Operations()
         codes: dict[str, Any] = {}
         for name, found in self._forms(schema).items():
@@ -182,9 +179,7 @@ class _Cluster:
 
     def keep(self, unit: Unit, null_values: Sequence[str]) -> None:
         """Count at most k rows of every unit from now on: those that `Unit` names."""
-        from pyspark.sql import Window
-        from pyspark.sql import functions as sf
-
+        sf, Window = _sql()
         names = [name for name, _ in self._coded]
         x = _text(unit.column)
         rows = self._given.where(told(x, null_values, _Operations())).select(
@@ -218,8 +213,7 @@ class _Cluster:
         self, key: tuple[str, Sequence[str]], order: tuple[str, Sequence[str], pa.DataType] | None
     ) -> Related:
         """The rows whose key is there."""
-        from pyspark.sql import functions as sf
-
+        sf, _ = _sql()
         (name, nulls), by = key, []
         if order is not None:
             by = places(sf.col(_quoted(order[0])), order[2], order[1], _Operations())
@@ -253,8 +247,7 @@ class _Cluster:
         return in_one_pass(self._shape, cliques, self._count)
 
     def _count(self, tables: Sequence[tuple[Clique, int]]) -> pa.Table:
-        from pyspark.sql import functions as sf
-
+        sf, _ = _sql()
         operations = _Operations()
         codes = [sf.col(name) for name, _ in self._coded]
         within = [
@@ -276,19 +269,22 @@ def _fetched(asked: Any, where: str) -> pa.Table:
         raise SourceError(f"{where}: Spark could not count; its own log says why") from None
 
 
-def _text(name: str) -> Any:
-    from pyspark.sql import functions as sf
+def _sql() -> tuple[Any, Any]:
+    """Spark's functions, and its windows."""
+    from pyspark.sql import Window, functions
 
-    return sf.col(_quoted(name)).cast("string")
+    return functions, Window
+
+
+def _text(name: str) -> Any:
+    return _sql()[0].col(_quoted(name)).cast("string")
 
 
 class _Operations:
     """Spark's expressions."""
 
     def __init__(self) -> None:
-        from pyspark.sql import functions
-
-        self._f: Any = functions
+        self._f, _ = _sql()
 
     def missing(self, x: Any, form: Form) -> Any:
         floating = isinstance(form, Pieces) and pa.types.is_floating(form.type)
@@ -382,7 +378,3 @@ def _arrow(stored: Any, zoned: bool) -> pa.DataType | None:
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
-
-
-def _joined(parts: Sequence[str]) -> str:
-    return ".".join(_quoted(part) for part in parts)

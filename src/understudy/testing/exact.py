@@ -59,27 +59,20 @@ def neighbours(universe: Iterable[Row], n: int, relation: str) -> Iterator[tuple
     if n < 0:
         raise InputError(f"n: {n}; expected a number of rows, 0 or more")
     if relation == "replace":
-        yield from _replacements(rows, n)
+        rank = {row: i for i, row in enumerate(rows)}
+        for data in itertools.product(rows, repeat=n):
+            for position in range(n):
+                for other in rows[rank[data[position]] + 1 :]:
+                    yield data, (*data[:position], other, *data[position + 1 :])
     elif relation == "add-remove":
-        for size in range(n + 1):
-            yield from _additions(rows, size)
+        for larger in (
+            each for m in range(n + 1) for each in itertools.product(rows, repeat=m + 1)
+        ):
+            smaller = {(*larger[:i], *larger[i + 1 :]) for i in range(len(larger))}
+            for data in sorted(smaller, key=repr):
+                yield data, larger
     else:
         raise InputError(f"relation: {relation!r}; expected 'replace' or 'add-remove'")
-
-
-def _replacements(rows: Dataset, n: int) -> Iterator[tuple[Dataset, Dataset]]:
-    rank = {row: i for i, row in enumerate(rows)}
-    for data in itertools.product(rows, repeat=n):
-        for position in range(n):
-            for other in rows[rank[data[position]] + 1 :]:
-                yield data, (*data[:position], other, *data[position + 1 :])
-
-
-def _additions(rows: Dataset, size: int) -> Iterator[tuple[Dataset, Dataset]]:
-    for larger in itertools.product(rows, repeat=size + 1):
-        smaller = {(*larger[:i], *larger[i + 1 :]) for i in range(size + 1)}
-        for data in sorted(smaller, key=repr):
-            yield data, larger
 
 
 def unit_neighbours(

@@ -54,18 +54,13 @@ class FrankWolfeMethod(Method):
         Method.check(self, design)
         self.require_universe(design, self.limit)
 
-    def _rounds(self, design: Design, rho: Fraction) -> int:
-        if self.rounds is not None:
-            return self.rounds
-        return max(1, round(2 * math.sqrt(design.kappa(rho))))
-
     def _gamma(self, design: Design, rounds: int) -> float:
         log_universe = math.log(max(design.universe, 2))
         return min(1.0, self.step * self.alpha / 2 * math.sqrt(2 * log_universe / rounds))
 
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
         """T selections."""
-        rounds = self._rounds(design, rho)
+        rounds = self.rounds or max(1, round(2 * math.sqrt(design.kappa(rho))))
         event = planning.selection(rho / rounds, sensitivity=SCORE_SENSITIVITY)
         return (Charge(NoisyVertex.SELECT, event, rounds),)
 

@@ -47,14 +47,9 @@ class MWEMMethod(Method):
         Method.check(self, design)
         self.require_universe(design, self.limit)
 
-    def _rounds(self, design: Design, rho: Fraction) -> int:
-        if self.rounds is not None:
-            return self.rounds
-        return max(1, round(0.9 * math.sqrt(design.kappa(rho))))
-
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
         """T selections and, where measured, T Gaussian counts."""
-        T = self._rounds(design, rho)
+        T = self.rounds or max(1, round(0.9 * math.sqrt(design.kappa(rho))))
         share = Fraction(self.selection) if self.measure else Fraction(1)
         selection = planning.selection(share * rho / T, sensitivity=GRID)
         select = Charge(ExponentialMechanism.SELECT, selection, T)

@@ -324,7 +324,8 @@ class QueryGANMethod(Method):
                 return (Charge(TABLES, design.gaussian(rho, len(self._tables(design)))),)
             case "exponential":
                 T = self._rounds(design, rho)
-                paid = Fraction(self.alpha) * rho if self._pays(design) else Fraction(0)
+                # The payoff is released where n is public: it is of use there alone.
+                paid = Fraction(0) if design.rows is None else Fraction(self.alpha) * rho
                 pick = planning.selection((rho - paid) / T, sensitivity=SCORE_SENSITIVITY)
                 picks = Charge(CellPicker.PICK, pick, T)
                 if not paid:
@@ -347,10 +348,6 @@ class QueryGANMethod(Method):
                     )
                     for i, look in enumerate(looks[:T])
                 )
-
-    def _pays(self, design: Design) -> bool:
-        """Whether the payoff is released: it is of use where n is public."""
-        return self.alpha > 0 and design.rows is not None
 
     def _rounds(self, design: Design, rho: Fraction) -> int:
         if self.rounds is not None:
@@ -479,17 +476,14 @@ class QueryGANMethod(Method):
         """
         if self.rounds is not None:
             return self.rounds
-        tables, purposes = self._tables(design), (*self._tabulated(design), RandomMoments.PURPOSE)
+        tables, orders = self._tables(design), map(_order, self._orders(design))
+        purposes = {ORDERED, COLUMNS, TABLES, *orders, RandomMoments.PURPOSE}
         own = Plan(tuple(charge for charge in plan if charge.purpose in purposes))
         sigma = design.sigma(accounting.total_rho(own), len(tables))
         shown = design.assumed_rows / (design.cells(tables) / len(tables) * sigma)
         if self._play != MATCHING:
             return _within(_FREE, 400 * math.sqrt(shown / 1.5))
         return round(1000 * min(4.0, max(0.3, math.sqrt(shown / 1.5))))
-
-    def _tabulated(self, design: Design) -> tuple[str, ...]:
-        """The charges of "moments" for columns and tables."""
-        return (ORDERED, COLUMNS, TABLES, *(_order(order) for order in self._orders(design)))
 
     @property
     def _objective(self) -> str:

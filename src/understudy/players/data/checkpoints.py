@@ -170,16 +170,12 @@ def by_clusters(clusters: Clusters, made: Sequence[Records]) -> Candidates:
     for codes in made:
         rows = np.concatenate([t[c] for t, c in zip(tables, codes, strict=True)], axis=1)
         centres = np.split(k_means(rows, clusters.centres), widths, axis=1)
-        each = tuple(_squares(t, c) for t, c in zip(tables, centres, strict=True))
+        pairs = zip(tables, centres, strict=True)
+        each = tuple(((t[:, None, :] - c[None, :, :]) ** 2).sum(axis=2) for t, c in pairs)
         own = sum(table[c] for table, c in zip(each, codes, strict=True))
         cap = max(cap, float(np.quantile(np.min(own, axis=1), _CAP)))
         costs.append(each)
     return Candidates(sensitivity=min(max(cap, 1e-9), float(len(tables))), costs=tuple(costs))
-
-
-def _squares(points: Table, centres: Table) -> Table:
-    """‖x − c‖² of every point and centre."""
-    return ((points[:, None, :] - centres[None, :, :]) ** 2).sum(axis=2)
 
 
 def k_means(rows: Table, k: int, key: int = 0) -> Table:

@@ -285,7 +285,8 @@ class FTPLGenerator(DataPlayer[Game]):
             nonlocal past
             past = past.plus(np.asarray(critic))
             if self.play == MATCHING:
-                rate = self._falling(round)
+                wave = (1 + math.cos(math.pi * min(1.0, round / self.rounds))) / 2
+                rate = self.rate * (_LAST_RATE + (1 - _LAST_RATE) * wave)  # falls along a cosine
                 return match(player, trained, truth.features, critic, rate, round, key)
             return player.follow(trained, truth.features, past.leader(rng), round, key)[0]
 
@@ -381,11 +382,6 @@ class FTPLGenerator(DataPlayer[Game]):
         """A round's records, in as few bytes as their codes need."""
         codes = player.records(trained, self._each, _key(rng))
         return codes.astype(np.min_scalar_type(max(player.generator.shape)))
-
-    def _falling(self, round: int) -> float:
-        """The rate of matching falls along a cosine."""
-        wave = (1 + math.cos(math.pi * min(1.0, round / self.rounds))) / 2
-        return self.rate * (_LAST_RATE + (1 - _LAST_RATE) * wave)
 
     def _player(self, problem: Problem, reach: float = 1.0) -> Player:
         from understudy.nets.generator import Generator

@@ -106,7 +106,11 @@ class Reconstruction(DataPlayer[State]):
         self, shape: tuple[int, ...], codes: Codes, targets: Sequence[Target], total: int
     ) -> Table:
         """Fitted weights of the points, summing to one."""
-        cells = [_packed(shape, codes, clique) for clique, _, _ in targets]
+        points = [np.asarray(column, np.int64) for column in codes]
+        cells = [
+            np.ravel_multi_index([points[i] for i in clique], [shape[i] for i in clique])
+            for clique, _, _ in targets
+        ]
         weights = np.full(codes[0].size, 1.0 / codes[0].size)
         for _ in range(self.sweeps):
             for where, (_, table, error) in zip(cells, targets, strict=True):
@@ -150,11 +154,6 @@ def _pooled(measured: Sequence[Measured]) -> dict[Clique, float]:
     for m in measured:
         precisions[m.clique] = precisions.get(m.clique, 0.0) + 1.0 / float(m.sigma) ** 2
     return {clique: 1.0 / precision for clique, precision in precisions.items()}
-
-
-def _packed(shape: tuple[int, ...], codes: Codes, clique: Clique) -> NDArray[np.int64]:
-    sizes = tuple(shape[i] for i in clique)
-    return np.ravel_multi_index(tuple(np.asarray(codes[i], np.int64) for i in clique), sizes)
 
 
 def _tree(shape: tuple[int, ...], tables: Mapping[Clique, Table]) -> Decomposable:
