@@ -7,16 +7,14 @@ smoking; districts with income; income with insurance and check-ups).
 """
 
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.errors import InputError
 from understudy.schema import Boolean, Category, Date, Identifier, Integer, Number, Schema
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 DISTRICTS = (
     "Harbour",
@@ -70,8 +68,6 @@ def city_health_survey(rows: int = 50_000, key: int = 0) -> "pa.Table":
         rows: How many people.
         key: A public number from which all randomness comes.
     """
-    import pyarrow as pa
-
     if isinstance(rows, bool) or not isinstance(rows, int) or rows < 0:
         raise InputError(f"rows={rows!r}: give a whole number from 0")
     rng = np.random.default_rng(key)
@@ -217,6 +213,4 @@ def _pick(rng: np.random.Generator, weights: NDArray[np.float64]) -> NDArray[np.
 
 
 def _words(words: tuple[str, ...], codes: NDArray[np.intp]) -> Any:
-    import pyarrow as pa
-
     return pa.array(words).take(pa.array(codes))

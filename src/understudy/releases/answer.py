@@ -24,9 +24,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.markup import notebook
@@ -35,9 +35,6 @@ from understudy.queries.families import ViewCounts
 from understudy.releases.certificate import Certificate
 from understudy.schema import Schema
 from understudy.wording import between, nothing
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy._version import __version__
@@ -62,8 +63,6 @@ from understudy.schema.family import FamilySchema
 from understudy.units import Unit
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from understudy.releases.plan import Prepared
 
 T = TypeVar("T")
@@ -433,8 +432,6 @@ class Bundle:
         return self._undamaged(read)
 
     def _undamaged(self, read: Callable[[], T]) -> T:
-        import pyarrow as pa
-
         try:
             return read()
         except FileNotFoundError as error:

@@ -16,9 +16,10 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy._types import Codes
@@ -31,9 +32,6 @@ from understudy.players.base import Model
 from understudy.queries import Predicate
 from understudy.releases.rows import decoded
 from understudy.schema import Identifier, Schema
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 NOT_CERTIFIED = "these rows are conditioned: the certificate does not cover them"
 
@@ -174,8 +172,6 @@ class Subject:
         self, rows: int, rng: np.random.Generator, where: Predicate, first: int
     ) -> pa.Table:
         """So many rows that all satisfy a predicate: drawn, and rejected where they do not."""
-        import pyarrow as pa
-
         kept: list[pa.Table] = []
         have, drawn, many = 0, 0, rows
         while have < rows or not kept:

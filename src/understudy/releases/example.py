@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from understudy.columns.binned import Binned
 from understudy.constraints.tokens import literal, named
@@ -15,8 +16,6 @@ from understudy.releases.answer import answer
 from understudy.schema import Boolean, Category, Modelled
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from understudy.releases import Release
 
 _COLUMNS = 6

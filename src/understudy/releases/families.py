@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy._types import Clique
@@ -34,8 +35,6 @@ from understudy.schema import Schema
 from understudy.schema.family import FamilySchema
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from understudy.estimates import Known
 
 
@@ -118,8 +117,6 @@ def _decoded(
 
 def _taken(schema: Schema, table: pa.Table, at: NDArray[np.int64]) -> pa.Table:
     """Rows of a table under fresh numbers."""
-    import pyarrow as pa
-
     taken = table.take(pa.array(at))
     for i, column in enumerate(schema.written):
         if isinstance(column, Identifier):

@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy.columns.reading import numpy_of
 from understudy.errors import BundleError
 from understudy.models import copula as copulas
 from understudy.models.weighted import MOST_SWAPS
@@ -604,10 +606,7 @@ def most_cells(size: int) -> int:
 
 def require_rows(path: Path, rows: int) -> None:
     """A file of rows: as many as stated, and no larger unpacked than its size allows."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
-
-    from understudy.columns.reading import numpy_of
 
     size = os.path.getsize(path)
     with pq.ParquetFile(path) as file:
@@ -640,8 +639,6 @@ def require_rows(path: Path, rows: int) -> None:
 
 
 def _is_text(type_: Any) -> bool:
-    import pyarrow as pa
-
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
     return str(type_) in ("string", "large_string", "binary", "large_binary")

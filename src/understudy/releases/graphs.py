@@ -12,9 +12,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from understudy.errors import InputError
 from understudy.game.methods.graph import GraphMethod
@@ -24,9 +25,6 @@ from understudy.releases.release import Release
 from understudy.releases.run import release
 from understudy.schema.nodes import ENDS, PAIR, Nodes
 from understudy.source.edges import edge_source
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def release_graph(
@@ -99,8 +97,6 @@ def sample_graph(made: Release, *, key: int | None = None) -> pa.Table:
 
     `key` makes it repeatable. Columns are `source` and `target`.
     """
-    import pyarrow as pa
-
     if made.method.get("name") != "graph":
         raise InputError("sample_graph draws from releases of graphs; use `Release.sample`")
     sizes = tuple(int(size) for size in made.method["sizes"])

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from understudy.errors import InputError, WorkError
 from understudy.game.forecast import Errors
@@ -20,6 +21,7 @@ from understudy.players.base import Measured, Model
 from understudy.privacy.budget import Budget
 from understudy.privacy.chain import Entry
 from understudy.privacy.cost import Plan
+from understudy.privacy.ledger import Ledger
 from understudy.privacy.relation import Relation
 from understudy.privacy.stores import Place
 from understudy.queries import Workload
@@ -31,8 +33,6 @@ from understudy.schema import Category, Schema
 from understudy.units import Unit
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from understudy.estimates import Estimate, Estimates, Independence, Known, Own
 
 CHUNK_ROWS = 1_000_000
@@ -185,8 +185,6 @@ class Release:
         The certificate speaks of the bundled rows. Rows with `where` or `match` are further from
         them: the schema of an Arrow table says so in its metadata.
         """
-        import pyarrow as pa
-
         many = self.rows.num_rows if rows is None else rows
         table = pa.concat_tables(self.stream(many, where=where, match=match, key=key))
         if like is None and self._frame is not None:
@@ -308,8 +306,6 @@ class Release:
 
     def publish(self, digest: str) -> None:
         """Note the digest of a bundle of this release in the ledger that it was charged to, if any."""
-        from understudy.privacy.ledger import Ledger
-
         if self._account is not None:
             place, dataset = self._account
             if isinstance(place, Path) and not place.is_file():

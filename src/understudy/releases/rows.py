@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy.models import Weighted
 from understudy.models.copula import copula_of
 from understudy.players.base import Model
 from understudy.schema import Schema
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["decoded", "drawn_rows", "together"]
 

@@ -23,9 +23,10 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from understudy.errors import InputError, WorkError
 from understudy.files import staged, write
@@ -34,9 +35,6 @@ from understudy.releases.bundle import model_files
 from understudy.releases.conditions import Condition, Subject
 from understudy.releases.release import CHUNK_ROWS
 from understudy.schema import Schema
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 BATCH_ROWS = 250_000
 """Rows that a process holds at once."""
@@ -345,8 +343,6 @@ def _on_spark(
 
 def _plain(schema: pa.Schema) -> pa.Schema:
     """The same columns in types that Spark has."""
-    import pyarrow as pa
-
     plain = {pa.large_string(): pa.string(), pa.string_view(): pa.string()}
     plain |= {pa.large_binary(): pa.binary(), pa.uint8(): pa.int16(), pa.uint16(): pa.int32()}
     plain |= {pa.uint32(): pa.int64(), pa.uint64(): pa.int64()}

@@ -16,9 +16,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from understudy.errors import (
     BundleError,
@@ -63,9 +64,6 @@ from understudy.releases.static_html import NAME as REPORT
 from understudy.releases.static_html import require_static
 from understudy.units import OPEN, group
 from understudy.wording import small
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _LONGEST_DETAIL = 2000
 # Released numbers below these never occur: noise this far out has a probability below 1e-10.

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from understudy.columns.reading import flat, is_text, pc, present
 from understudy.errors import InputError, UnderstudyError
@@ -19,9 +21,6 @@ from understudy.schema import Schema
 from understudy.source import read, read_table
 from understudy.source.base import check_header
 from understudy.source.files import FileSource, find
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def warmed(options: Options, schema: Schema, private: Any = None) -> Options:
@@ -82,8 +81,6 @@ def _overlap(one: Any, other: Any) -> bool:
 
 def _places(table: Any) -> list[tuple[int, int, int]]:
     """(address, first row, last row + 1) of the chunks of an Arrow table's first column."""
-    import pyarrow as pa
-
     if not isinstance(table, pa.Table) or not table.num_columns:
         return []
     return [
@@ -95,8 +92,6 @@ def _places(table: Any) -> list[tuple[int, int, int]]:
 
 
 def _table(public: Any, schema: Schema) -> pa.Table:
-    import pyarrow as pa
-
     wanted = schema.arrow_schema
     remedy = "a public table must have the schema of the private one"
     try:
@@ -122,8 +117,6 @@ def _table(public: Any, schema: Schema) -> pa.Table:
 
 def _without_blanks(column: pa.ChunkedArray, schema: Schema) -> pa.ChunkedArray:
     """Texts that stand for null, as nulls: a text file has no others."""
-    import pyarrow as pa
-
     if not is_text(column.type):
         return column
     filled = [

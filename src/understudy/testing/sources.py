@@ -15,9 +15,9 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from understudy.errors import InputError
 from understudy.privacy.cost import Charge, Gaussian, Plan
@@ -31,9 +31,6 @@ from understudy.schema import Boolean, Category, Date, Identifier, Integer, Numb
 from understudy.source import Source
 from understudy.testing.checks import Check, all_of, require
 from understudy.testing.stand_ins import StillNoise, StrictCharges
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _SECRET = "SECRET7431"
 _KINDS = ("a,b", 'q"x', "two\nlines", "é", "1e3", "2024-01-01")
@@ -56,7 +53,6 @@ _CLIQUES = ((0,), (1,), (2,), (3,), (4,), (5,), (0, 3), (1, 2), (0, 3, 4), (2, 4
 
 def random_table(rng: np.random.Generator, rows: int) -> pa.Table:
     """A table for `SOURCE_SCHEMA`, with nulls, and values that the schema does not know."""
-    import pyarrow as pa
 
     def pick(values: Sequence[object]) -> list[object]:
         return [values[int(i)] for i in rng.integers(len(values), size=rows)]

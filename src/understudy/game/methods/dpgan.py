@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from understudy.errors import require_extra
 from understudy.game.methods.base import Design, Forecast, Limit, WarmMethod, between, one_of, whole
+from understudy.players.data.checkpoints import Clusters, Task
+from understudy.players.data.gan import GanPlayer
 from understudy.players.query.critic import CriticSteps
 from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Gaussian, Plan, SampledGroups, Selection
@@ -23,8 +25,6 @@ from understudy.privacy.questions.best_models import Models, jensen_shannon_step
 
 if TYPE_CHECKING:
     from understudy.nets.gan import Gan
-    from understudy.players.data.checkpoints import Clusters, Task
-    from understudy.players.data.gan import GanPlayer
 
 
 _SIGMA = Limit(lambda s: 0.1 <= s <= 1000, "must lie between 0.1 and 1000; 1 to 4 is usual")
@@ -312,8 +312,6 @@ class DPGANMethod(WarmMethod):
         return tuple(kinds), tuple(beside == 1 for beside in apart)
 
     def _task(self, design: Design) -> Task | None:
-        from understudy.players.data.checkpoints import Task
-
         if self.task is None:
             return None
         target = self.task.target if isinstance(self.task, Task) else self.task
@@ -340,8 +338,6 @@ class DPGANMethod(WarmMethod):
 
     def _judge(self, design: Design) -> Task | Clusters | None:
         """What checkpoints are judged by; None for their marginals."""
-        from understudy.players.data.checkpoints import Clusters
-
         if self.selection != "clustering":
             return self._task(design)
         types = design.kinds or ("category",) * len(design.shape)
@@ -351,7 +347,6 @@ class DPGANMethod(WarmMethod):
 
     def _player(self, design: Design, steps: int) -> GanPlayer:
         from understudy.nets.gan import Pace
-        from understudy.players.data.gan import GanPlayer
 
         return GanPlayer(
             steps,
