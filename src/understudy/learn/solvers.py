@@ -32,13 +32,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from understudy._types import Floats
 from understudy.learn.plans import GRADIENT, PICK, START
 from understudy.privacy.cost import SampledGaussian
+from understudy.privacy.gate import Gate
 from understudy.privacy.losses import Loss
 from understudy.privacy.questions.descent import (
     UNIT,
@@ -47,10 +47,6 @@ from understudy.privacy.questions.descent import (
     TargetLevels,
     Weights,
 )
-
-if TYPE_CHECKING:
-    from understudy.privacy.gate import Gate
-
 
 _UNIT = 2.0**-24
 _FIRST, _SECOND, _TINY = 0.9, 0.99, 1e-12

@@ -5,13 +5,21 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from understudy.game.forecast import Errors
 from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
-from understudy.privacy.cost import Charge, Discovery, Gaussian, Laplace, Perturbation, Selection
-from understudy.privacy.ledger import Account
+from understudy.privacy.cost import (
+    Charge,
+    Discovery,
+    Gaussian,
+    Laplace,
+    Perturbation,
+    Plan,
+    Selection,
+)
+from understudy.privacy.ledger import Account, Books, Dataset, Ledger
 from understudy.privacy.questions import GRID, VARIATION_GRID
 from understudy.queries.purpose import MOST_CELLS, left_out, read
 from understudy.releases import certificate, facts
@@ -21,10 +29,6 @@ from understudy.schema import Schema
 from understudy.source.pushed import engine_costs
 from understudy.units import Unit, group, things
 from understudy.wording import duration
-
-if TYPE_CHECKING:
-    from understudy.privacy.cost import Plan
-    from understudy.privacy.ledger import Books, Dataset, Ledger
 
 ASSUMED_ROWS = 10_000
 """What a forecast assumes of a table whose number of rows is private."""

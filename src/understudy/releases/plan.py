@@ -436,7 +436,8 @@ def _draft(
     if workload is None:
         wanted = options.workload if options.workload is not None else schema.usual_workload()
         workload = resolve(wanted, schema, max_cells=chosen.max_cells)
-        workload = widened(workload, options.purposes, schema)
+        if options.purposes:
+            workload = widened(workload, options.purposes, schema)
     resolve(workload, schema, max_cells=chosen.max_cells)
     if options.variations:
         resolve(workload, schema)  # total variations are taken over whole tables
@@ -480,7 +481,6 @@ def _for_families(
 def _rows_public(
     declared: int | None, schema: Schema, relation: Relation, budget: Budget
 ) -> int | None:
-    weight = schema.weight
     rows = declared if declared is not None else schema.number_public
     if rows is None and relation is Relation.REPLACE:
         raise InputError(
@@ -500,7 +500,7 @@ def _rows_public(
             f"delta = {small(budget.delta)} is too large for a table of unknown size; it must be "
             f"far below 1/(number of rows): give 1e-9"
         )
-    return None if rows is None else rows * weight
+    return None if rows is None else rows * schema.weight
 
 
 def _named(schema: Schema) -> str:

@@ -281,14 +281,11 @@ def _k_marginal(
 
 def _cramer(codes: Codes, shape: Sequence[int], pair: tuple[int, int]) -> float:
     """Cramér's V: √(χ²/(n·(min(r, c) − 1))), with empty rows and columns left out."""
+    from scipy.stats.contingency import association
+
     (table,) = counts(codes, shape, [pair])
-    table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0].astype(np.float64)
-    smaller = min(table.shape) - 1
-    if smaller < 1:
-        return 0.0
-    total = table.sum()
-    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / total
-    return math.sqrt(float(((table - expected) ** 2 / expected).sum()) / (total * smaller))
+    table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
+    return float(association(table)) if min(table.shape) > 1 else 0.0
 
 
 # Models

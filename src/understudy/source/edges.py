@@ -14,6 +14,7 @@ import pyarrow as pa
 from understudy.columns.base import near
 from understudy.errors import InputError, SourceError
 from understudy.schema.nodes import ENDS, PAIR, Nodes
+from understudy.source import read
 from understudy.source.base import Source, fold
 from understudy.source.frames import frame_source
 
@@ -44,8 +45,6 @@ def edge_source(edges: Any, nodes: Nodes, ends: tuple[str, str] | None = None) -
 
 
 def _columns(edges: Any, ends: tuple[str, str] | None) -> tuple[list[Any], list[Any]]:
-    from understudy.source import read
-
     source = read(edges)
     names = source.columns
     if ends is None:
