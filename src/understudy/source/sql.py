@@ -289,9 +289,7 @@ class _Link:
                     raise SourceError(f"{self._where}: the database could not count") from None
                 if attempt < _TRIES:
                     time.sleep(_PATIENCE * attempt)
-                    with contextlib.suppress(Exception), quietly():
-                        self._backend.reconnect()
-                        _close_with(self._backend)
+                    self._reconnect()
         raise SourceError(
             f"{self._where}: the connection was lost, and {_TRIES} tries did not help"
         )
@@ -311,6 +309,11 @@ class _Link:
         except Exception:  # noqa: BLE001
             return False
         return True
+
+    def _reconnect(self) -> None:
+        with contextlib.suppress(Exception), quietly():
+            self._backend.reconnect()
+            _close_with(self._backend)
 
 
 class _Operations:
