@@ -157,7 +157,7 @@ def test_a_column_that_is_wrong(body, said):
     ("text", "said"),
     [
         ("", ["version", "[understudy]"]),
-        ("a = = 1", ["not TOML", "line 1"]),
+        ("a = = 1", ["not a schema file", "line 1"]),
         ("[understudy]\nversion = 3\n", ["version = 3", "newer than 2", "upgrade"]),
         ('[understudy]\nversion = "1"\n', ["version = '1'"]),
         (HEAD, ["no columns", "[[column]]"]),
