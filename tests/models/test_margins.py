@@ -226,3 +226,25 @@ def test_one_value_and_huge_values(y, positive):
     mean, evidence = deconvolve(np.array(y), 1.0, positive=positive)
     assert np.isfinite(mean).all()
     assert np.isfinite(evidence)
+
+
+def test_the_tail_of_a_column_in_order_is_believed_as_a_whole():
+    values, far = np.array([40, 900, 9000, 6000, 1500, 300, 50, 10, *[1] * 3, *[0] * 10]), []
+    rows, places = float(values.sum()), np.arange(values.size)
+    spread = lambda counts: np.sqrt(counts @ (places - counts @ places / rows) ** 2 / rows)  # noqa: E731
+    for seed in range(12):
+        noisy = values + np.random.default_rng(seed).normal(0, 60, values.size)
+        seen = [Measured((0,), noisy, 60.0)]
+        kinds = (one_ways((values.size,), seen, rows, ordered)[0][0] for ordered in ((), (21,)))
+        far.append([abs(spread(counts) / spread(values) - 1) for counts in kinds])
+    plain, ordered = np.median(far, axis=0)
+    assert ordered < 0.3 * plain
+    assert ordered < 0.05
+
+
+def test_where_hardly_anything_is_clear_no_tail_is_sought():
+    noisy = np.random.default_rng(1).normal(20, 60, 40)
+    plain, ordered = (
+        one_ways((40,), [Measured((0,), noisy, 60.0)], 800.0, known)[0][0] for known in ((), (40,))
+    )
+    assert (plain == ordered).all()

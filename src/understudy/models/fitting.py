@@ -109,7 +109,7 @@ def fit(
     gives nothing to any other.
     """
     rows = max(float(rows), 1.0)
-    estimates, deviations = one_ways(shape, measured, rows)
+    estimates, deviations = one_ways(shape, measured, rows, ordered)
     found, gains = blocks_of(shape, measured, estimates, rows, twins=twins, ordered=ordered)
     columns = column_blocks(estimates, deviations)
     blocks = [_smooth(block, estimates, ordered) for block in found if block.shows]

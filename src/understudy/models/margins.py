@@ -22,7 +22,9 @@ are taken for draws from an unknown law, which is itself found by maximum likeli
 1956, by EM on a grid); the answer is the posterior mean. The law is sought once for the counts
 themselves and, for columns whose neighbouring values resemble each other, for their deviations from a
 leave-one-out average of the neighbours; the likelihoods of the answers, tempered because laws fitted to
-the same answers flatter themselves, weigh them, so whether a column is ordered need not be said.
+the same answers flatter themselves, weigh them, so whether a column is ordered need not be said. Where
+it is, and nearly all rows lie in values that are clear of noise, those beyond them are the tail of a
+column (`columns.tails`): few rows far out, believed one by one, would ruin its deviation.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from understudy._types import Table
+from understudy.columns.tails import outward
 from understudy.models.measured import Labels, Measured, frequent, simplex
 
 __all__ = ["FREQUENT", "deconvolve", "one_way", "one_ways", "per_cell"]
@@ -56,12 +59,21 @@ _FAR = 7.0
 _TRUST = 0.2
 # Noise above this share of all rows.
 _DROWNED = 0.03
+# A value is clear beyond so many deviations; a tail has more values than so many, beyond clear ones
+# that hold this share of the rows, and so many of these say how it begins. Chosen on generated columns.
+_SEEN, _BEYOND, _BULK, _BEFORE = 4.0, 2, 0.85, 9
 
 
 def one_ways(
-    shape: tuple[int, ...], measured: Sequence[Measured], rows: float
+    shape: tuple[int, ...],
+    measured: Sequence[Measured],
+    rows: float,
+    ordered: Sequence[int] = (),
 ) -> tuple[tuple[Table, ...], tuple[float, ...]]:
-    """Counts of every column, and about the deviation of one; n and uniform where none was seen."""
+    """Counts of every column, and about the deviation of one; n and uniform where none was seen.
+
+    `ordered` says how many of each column's values, the first ones, are in an order.
+    """
     sums = [_Sums.empty(size) for size in shape]
     for m in measured:
         if m.labels is None:
@@ -69,7 +81,7 @@ def one_ways(
                 sums[i].add_margin(m, axis)
     pairs = [m for m in measured if len(m.clique) == 2]
     if not pairs:
-        return _estimates(sums, rows, one_way)
+        return _estimates(sums, rows, one_way, ordered)
     estimates = _estimates(sums, rows, _projected)
     plain = [_Sums.empty(size) for size in shape]
     for m in measured:
@@ -81,7 +93,7 @@ def one_ways(
         for m in pairs:
             for axis, i in enumerate(m.clique):
                 sums[i].add_pair(m, axis, estimates[0], rows)
-        estimates = _estimates(sums, rows, _projected if left else one_way)
+        estimates = _estimates(sums, rows, _projected if left else one_way, () if left else ordered)
     counts, deviations = estimates
     return tuple(map(_raked, counts, sums)), deviations
 
@@ -209,11 +221,14 @@ def _projected(values: Table, sigma: float, rows: float) -> Table:
 
 
 def _estimates(
-    sums: Sequence[_Sums], rows: float, denoised: Callable[[Table, float, float], Table]
+    sums: Sequence[_Sums],
+    rows: float,
+    denoised: Callable[[Table, float, float], Table],
+    ordered: Sequence[int] = (),
 ) -> tuple[tuple[Table, ...], tuple[float, ...]]:
     counts: list[Table] = []
     deviations: list[float] = []
-    for each in sums:
+    for each, inner in zip(sums, ordered or [0] * len(sums), strict=True):
         seen = float(each.precision.mean())
         if seen <= 0:
             size = each.precision.size
@@ -221,7 +236,9 @@ def _estimates(
             deviations.append(float(rows))
             continue
         deviations.append(seen**-0.5)
-        counts.append(denoised(each.solve(), deviations[-1], rows))
+        values = each.solve()
+        found = denoised(values, deviations[-1], rows)
+        counts.append(_with_tails(found, values[:inner], deviations[-1], rows))
     return tuple(counts), tuple(deviations)
 
 
@@ -293,6 +310,26 @@ def deconvolve(y: Table, sigma: float, *, positive: bool, steps: int = 60) -> tu
     density = likelihood @ law + 1e-300
     mean = (likelihood * law) @ points / density
     return np.where(np.abs(y) > _FAR * sigma, y, mean), float(np.log(density).sum())
+
+
+def _with_tails(counts: Table, values: Table, sigma: float, rows: float) -> Table:
+    """Counts with those of the tails of their first values, in order, as all of these tell them."""
+    clear = np.flatnonzero(values > _SEEN * sigma)
+    held = float(values[clear].sum())
+    if not len(clear) or held + float(counts[values.size :].sum()) < _BULK * rows:
+        return counts
+    out = counts.copy()
+    for y, own in ((values, out[: values.size]), (values[::-1], out[: values.size][::-1])):
+        last = int(np.flatnonzero(y > _SEEN * sigma)[-1])
+        if y.size - last <= _BEYOND:
+            continue
+        begin = max(0, last - _BEFORE)
+        begin += int(np.argmax(y[begin : last + 1]))
+        one = np.ones(y.size - begin)
+        told = outward(y[begin:], sigma * one, one.astype(np.intp), one)
+        own[last + 1 :] = told[last + 1 - begin :]
+    out[clear] *= max(rows - out.sum() + out[clear].sum(), 0.0) / max(out[clear].sum(), 1e-300)
+    return _positive(out, rows)
 
 
 def _smoothed(y: Table, sigma: float, bandwidth: int) -> tuple[Table, float]:
