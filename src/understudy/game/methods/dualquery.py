@@ -5,11 +5,8 @@ the data player answers each sample with the records that satisfy most of it, fo
 table over the universe and none over a marginal is ever made. See `understudy.players.query.weights`
 for the cost and `understudy.players.data.response` for the records.
 
-T and s are public rules of κ = n√(2ρ), where n is declared; 10 000 rows are assumed where it is not.
-The draws of all rounds, T·s, are 2√κ·max(3, √κ/15): T = 2√κ. The weights of the last round tell cells
-apart that differ by about ln(2|Q|)/(ηT) = ln(2|Q|)·√(T·s/3)/κ, which is kept at 1/5: T·s is at most
-3·(κ/(5·ln(2|Q|)))², and where that is less, s falls to 1 and T is at most 3√κ. η follows from the
-budget: all of ρ is used.
+T and s are public rules of κ = n√(2ρ) (docs/methods/dualquery.md), where n is declared; 10 000 rows are
+assumed where it is not. η follows from the budget: all of ρ is used.
 """
 
 from __future__ import annotations

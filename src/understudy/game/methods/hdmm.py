@@ -7,12 +7,9 @@ optimisation); the data player reconstructs every marginal of the workload by le
 to shares and fits a distribution for the rows. Cost: one Gaussian release, in a few levels of noise, ρ
 in all.
 
-The answers before they are made shares are unbiased, and a cell of marginal W has the variance
-
-    Σ_{A ⊆ W} u_A·Π_{i in A}(1 − 1/n_i)/m(W∖A)²,   1/u_A = Σ_{S ⊇ A} 1/(v_S·m(S∖A)),
-
-exactly, whatever the data: `forecast` says it beforehand. About the fitted rows there is no theorem;
-the certificate measures them.
+The answers before they are made shares are unbiased, and the variance of each of their cells is known
+exactly, whatever the data (docs/methods/hdmm.md): `forecast` says it beforehand. About the fitted rows
+there is no theorem; the certificate measures them.
 """
 
 from __future__ import annotations

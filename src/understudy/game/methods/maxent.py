@@ -5,29 +5,8 @@ them; a charged look then finds where the model is wrong, and a fixed number of 
 there (`understudy.players.query.survey`). The data player fits weighted records
 (`understudy.models.fitting`).
 
-One public rule divides ρ. Let J be the number of pairs, K their mean number of cells and σ the noise if
-all were measured with share 0.45. What a cell can tell is n/(Kσ): pairs get 0.45·min(1, 2n/(Kσ)), looks
-0.04, higher-order looks 0.01 where the workload has larger tables, measuring again 0.41 (J/3 tables, 30
-at least and 60 at most, in one round, or in two where most pairs are too large to be seen whole), and
-one-way tables the rest, divided between columns by (weight · values)^½ in steps of two. Pairs share
-their part by weight^⅔, which makes the weighted error least, in steps of four: eight times the weight
-is half the noise. Where n is private the rule takes 20 000 for it.
-
-Pairs of two ordered columns are measured in runs of neighbouring values, 0.1·n/σ cells in all: a trend
-shows in few cells, whose noise is less, and the fit is smooth inside them (`understudy.models.smooth`).
-
-Pairs do not show a parity. So small tables outside the workload are looked at as well: those of up to
-256 cells of three of the 24 columns with fewest values, and of four of the 16 with fewest, whose pairs
-are all measured. Each number of columns gets 0.005 of ρ on top of the shares above, which then are
-shares of the sum: half for selecting four tables, half for asking how far these are off
-(`understudy.players.query.interactions`). `interactions = False` leaves it out.
-
-Wide tables. All pairs together cost √J, while what matters is mostly in about two pairs a column. Where
-there are more than 20 pairs a column and n/σ is below 60, the pairs are not all measured: after the
-one-way tables (share 0.25), four rounds each select the pairs that the model misses most by the
-exponential mechanism (0.10 in all), whose noise does not grow with J, and measure those (0.65), twice
-as many pairs in all as there are columns. Pairs of eight times the weight of others are measured before
-(0.30, which the selected ones go without).
+docs/methods/maxent.md has the public rule that divides ρ between columns, pairs, looks and measuring
+again, what is looked at outside the workload, and how wide tables select their pairs.
 """
 
 from __future__ import annotations
@@ -67,7 +46,8 @@ _MOST_HIGHER = 2_000
 _BEYOND = 0.005
 _COLUMNS = {3: 24, 4: 16}
 _SMALL, _SELECTED = 256, 4
-# Wide tables, chosen on generated ones of 60 and 90 columns; see the module.
+# Wide tables, chosen on generated ones of 60 and 90 columns: shares of ρ, and where pairs of eight
+# times the weight of others are measured before, theirs, which the selected ones go without.
 _WIDE, _HIDDEN = 20, 60.0
 _SHARES = {"one": 0.25, "select": 0.10, "worst": 0.65}
 _WANTED = {"pairs": 0.3, "worst": 0.35}

@@ -2,16 +2,12 @@
 
 The game: the query player selects the worst cell of the workload by the exponential mechanism and
 measures it; the data player moves the cell to what was measured and replays all earlier measurements.
-Cost per round: one selection, 3/4 of ρ/T, and one Gaussian count, 1/4. Public rule: T = 0.9·√κ with
-κ = n√(2ρ) where n is declared; 10 000 rows are assumed where it is not. Rule and shares were chosen on
-artificial tables, with ADULT in view: a selection looks for the largest among thousands of cells, a
-count is one number.
+Cost per round: one selection, 3/4 of ρ/T, and one Gaussian count, 1/4: a selection looks for the
+largest among thousands of cells, a count is one number. Shares and the public rule for T
+(docs/methods/mwem.md) were chosen on artificial tables, with ADULT in view.
 
 `measure = False` is the signed variant: the cell and the side of its error are selected together,
-nothing is measured, and the result is the average of all rounds. Theorem (this variant; none is
-proved for projection and replay), with probability 1 − β:
-
-    max error ≤ √(ln|X|/(2T)) + (2/(n·ε0))·ln(2|Q|T/β).
+nothing is measured, and the result is the average of all rounds. It has a theorem (`theorem`).
 """
 
 from __future__ import annotations
