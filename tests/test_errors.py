@@ -7,7 +7,7 @@ from understudy.errors import InputError, UnderstudyError, WorkError, cut, reada
 
 
 def kinds():
-    return [each for each in map(vars(errors).get, errors.__all__) if isinstance(each, type)]
+    return [each for each in vars(errors).values() if isinstance(each, type)]
 
 
 @pytest.mark.parametrize("kind", kinds(), ids=lambda kind: kind.__name__)

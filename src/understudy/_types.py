@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Bools", "Clique", "Codes", "Floats", "Projection", "Table", "Whole"]
-
 Clique = tuple[int, ...]
 """Positions of modelled columns, strictly increasing: a marginal."""
 

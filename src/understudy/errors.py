@@ -24,28 +24,6 @@ was computed from private rows.
 import re
 from importlib.util import find_spec
 
-__all__ = [
-    "BudgetExhausted",
-    "BundleError",
-    "ChainBroken",
-    "CountingError",
-    "InputError",
-    "LedgerError",
-    "PrivacyError",
-    "RelationError",
-    "SchemaError",
-    "SensitiveError",
-    "SourceError",
-    "UnconfirmedError",
-    "UnderstudyError",
-    "VerificationError",
-    "WorkError",
-    "WorkloadError",
-    "cut",
-    "readable",
-    "require_extra",
-]
-
 _ENDLESS = re.compile(r"\S{301,}")
 _EXTRAS = {
     "figures": ("matplotlib", "matplotlib, which is"),

@@ -15,8 +15,6 @@ from understudy.models.copula import copula_of
 from understudy.players.base import Model
 from understudy.schema import Schema
 
-__all__ = ["decoded", "drawn_rows", "together"]
-
 
 def together(schema: Schema, model: Model) -> Model:
     """The model, which then also says how values lie together inside wide cells."""
