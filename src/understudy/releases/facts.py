@@ -199,10 +199,7 @@ def _discovered(column: UndeclaredCategory, holders: Holders, gate: Gate) -> Cat
 
 
 def found(
-    schema: Schema,
-    looked: Look,
-    open_gate: Callable[[Any], Gate],
-    progress: Watch = silent,
+    schema: Schema, looked: Look, open_gate: Callable[[Any], Gate], progress: Watch = silent
 ) -> Schema:
     """Ask for every open column, in order, and close the schema; the number of steps is public."""
     listed = _of(schema, UndeclaredCategory)

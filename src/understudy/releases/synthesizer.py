@@ -63,12 +63,7 @@ class Synthesizer:
         `how` may hold progress and the other `Options`: ledger, key, rows, …
         """
         self._release = release(
-            table,
-            schema,
-            method=self.method,
-            parameters=self._settings,
-            **self._parameters,
-            **how,
+            table, schema, method=self.method, parameters=self._settings, **self._parameters, **how
         )
         return self
 

@@ -46,13 +46,7 @@ from understudy.privacy.questions import variation_step
 from understudy.privacy.relation import Relation
 from understudy.privacy.stores import Place, place
 from understudy.releases import signature
-from understudy.releases.bundle import (
-    MANIFEST,
-    SIGNATURE,
-    Bundle,
-    digest,
-    manifest_bytes,
-)
+from understudy.releases.bundle import MANIFEST, SIGNATURE, Bundle, digest, manifest_bytes
 from understudy.releases.certificate import ROWS, VARIATION, WORST, Certificate
 from understudy.releases.families import FamilyRelease, made_families
 from understudy.releases.form import require_file
