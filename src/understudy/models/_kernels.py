@@ -65,7 +65,7 @@ def solve(y: Any, log_base: Any, ratio: Any, total: float, m: Any) -> float:
     Cell by cell m = ratio·ω(ln(base/ratio) + (y + ν)/ratio); Newton's method on ν, whose sum is convex
     and increasing, never beyond the ν at which one cell alone would have the total. Cells without
     base stay empty; others that rounding would empty get e^−60 of their base, for an empty cell is
-    never filled again.
+    never filled again. Afterwards `log_base` holds ln(base/ratio).
     """
     most = np.inf
     for i in range(y.size):
@@ -75,6 +75,8 @@ def solve(y: Any, log_base: Any, ratio: Any, total: float, m: Any) -> float:
         for i in range(m.size):
             m[i] = 0.0
         return 0.0
+    for i in range(y.size):
+        log_base[i] -= math.log(ratio[i])
     shift = min(0.0, most)
     for _ in range(60):
         reached = 0.0
@@ -84,7 +86,7 @@ def solve(y: Any, log_base: Any, ratio: Any, total: float, m: Any) -> float:
                 m[i] = 0.0
                 continue
             e = ratio[i]
-            value = e * _omega(log_base[i] - math.log(e) + (y[i] + shift) / e)
+            value = e * _omega(log_base[i] + (y[i] + shift) / e)
             m[i] = value
             reached += value
             slope += value / (value + e)
@@ -95,7 +97,7 @@ def solve(y: Any, log_base: Any, ratio: Any, total: float, m: Any) -> float:
         shift = min(shift + gap / max(slope, 1e-300), most)
     for i in range(y.size):
         if m[i] < 1e-200 and log_base[i] != -np.inf:
-            m[i] = math.exp(max(log_base[i] - _TILT, -500.0))
+            m[i] = math.exp(max(log_base[i] + math.log(ratio[i]) - _TILT, -500.0))
     return shift
 
 

@@ -33,10 +33,11 @@ def example(release: Release) -> str | None:
     rows = release.rows.slice(0, _ROWS)
     columns = sorted(release.schema.modelled, key=lambda c: named(c.name) != c.name)[:_COLUMNS]
     parts = [part for column in columns if (part := _part(column, rows)) is not None]
-    singles = sorted(_rated(release, rows, parts))
     pairs = sorted(_rated(release, rows, [" and ".join(two) for two in combinations(parts, 2)]))
-    for found, most in ((pairs, _GOOD), (singles, 1.0), (pairs, 1.0)):
-        if found and found[0][0] <= most:
+    if pairs and pairs[0][0] <= _GOOD:
+        return pairs[0][1]
+    for found in (sorted(_rated(release, rows, parts)), pairs):
+        if found and found[0][0] <= 1.0:
             return found[0][1]
     return None
 
