@@ -307,7 +307,7 @@ def test_a_job_whose_server_died_while_starting_it_can_be_cancelled(slow_desk):
     site = page.site.jobs
     kept, site._launch = site._launch, dies
     choices = {"epsilon": "1", "delta": "1e-9", "workload": "marginals:2", "method": "gaussian"}
-    facts = {"table": table.id, "table_name": table.name, "rows": None, "choices": choices}
+    facts = {"table": table.id, "table_name": table.name, "choices": choices}
     with pytest.raises(Died):
         site.start("release", "one", facts, {"schema.toml": SCHEMA.dumps()})
     site._launch = kept

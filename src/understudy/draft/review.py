@@ -154,8 +154,7 @@ def again(schema: Schema, name: str, seen: Sequence[RowsPerUnit] = ()) -> Decisi
     column = next((c for c in schema.columns if c.name == name), None)
     if column is None or isinstance(column, Identifier | Text):
         raise SchemaError(f"{name!r} is no column that a release models; edit the schema file")
-    advice = "What you give is published with every release; its marks as read from rows are gone."
-    return _holding(column, f"other facts about {name}", advice)
+    return _holding(column, "what you state", "What you state is published with every release.")
 
 
 def consequences(before: Schema, after: Schema, key: str) -> tuple[str, ...]:

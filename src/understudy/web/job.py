@@ -183,7 +183,6 @@ class _Slot:
 
 def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> None:
     from understudy.releases import Options, prepare, reserve
-    from understudy.releases.outline import assumed_rows
     from understudy.report import About, save
     from understudy.schema import Schema
     from understudy.schema.family import FamilySchema
@@ -204,8 +203,8 @@ def _release(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -
         }
     )
     schema = Schema.load(folder / "schema.toml")
+    teller.expect(facts.get("seconds") or 0.0)
     prepared = prepare(schema, wanted.resolved())
-    teller.expect(prepared.forecast(assumed_rows(prepared, facts["rows"])).seconds)
     tables = [read(file) for file in table.files]
     source = FamilySource(*tables) if isinstance(schema, FamilySchema) else tables[0]
     with reserve(prepared, source, progress=teller) as reserved:

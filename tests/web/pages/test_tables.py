@@ -311,7 +311,9 @@ def test_the_number_of_rows_is_for_forecasts_alone(custodian):
     wished = page.client.get(f"{at}/plan", params={**FAST, "target": "5"})  # its ε is published
     assert "for a number of rows that you state" in page.told(wished)
     page.post(f"{at}/releases", **FAST, name="visits")
-    assert page.site.jobs.look("visits").facts["rows"] is None
+    facts = page.site.jobs.look("visits").facts
+    assert facts["choices"]["rows"] is facts["choices"]["rows_public"] is None
+    assert facts["seconds"] > 0
     page.post(f"{at}/schema/decisions", again="unit", column="patient_id", max_rows="3")
     assert "about 3,700 of its rows count" in page.client.get(f"{at}/plan").text
 

@@ -212,8 +212,10 @@ async def start_release(
             raise InputError("tick the box that says that ε is to be spent")
         # The ε that the plan found for an error stands in the form; it is what is spent.
         choices = form.model_copy(update={"target": ""}).choices(account)
-        _require_left(account, schema.unit, await site.workers.plan(text, choices, None), table)
         assumed, size = whole(form.rows, "number of rows"), whole(form.size, "synthetic rows")
+        about = None if choices["rows_public"] else known["about"]  # for the forecast of time alone
+        outline = await site.workers.plan(text, choices, assumed or about)
+        _require_left(account, schema.unit, outline, table)
     except UnderstudyError as error:
         return await _page(request, site, table, form, *site.problem(error))
     for begun in site.jobs.all() if form.once else ():
@@ -227,7 +229,7 @@ async def start_release(
         "table_name": table.name,
         "by": session_of(request).shown,
         "owner": owner,
-        "rows": assumed,
+        "seconds": outline["forecast"]["seconds"],
         "once": form.once[:64],
         "choices": {**choices, "rows": size},
     }

@@ -39,6 +39,7 @@ from understudy.web.guard import session_of, wants_page
 from understudy.web.imports import EVERY, PARTS, TARGET
 from understudy.web.pages.audits import audits_of
 from understudy.web.pages.tables import family_of, whole
+from understudy.web.people import Role
 from understudy.web.site import Here, Site, Typed
 from understudy.web.uploads import received
 from understudy.web.workspace import read_json, without_paths
@@ -105,6 +106,7 @@ def show_release(request: Request, site: Here, identity: str, q: str = "", s: st
         "summary": site.storage.summary(identity),
         "title": title_of(site, identity),
         "published": site.workspace.published(identity),
+        "analysts": Role.ANALYST in site.people.users().values(),
         "columns": [(c.name, domain(c), shown_values(c)) for c in release.schema.modelled],
         "promise": promise(release),
         "verdict": judged,

@@ -100,7 +100,7 @@ if (drafts) {
   const store = drafts.dataset.drafts;
   const forms = [...drafts.querySelectorAll("form")];
   const named = "input[type=hidden]:not([name=csrf]):not([name=version])";
-  const nameOf = (form) => form.action + [...form.querySelectorAll(named)].map((each) => each.value);
+  const nameOf = (form) => form.action.split("#")[0] + [...form.querySelectorAll(named)].map((each) => each.value);
   // Columns of a question are numbered, and move up when one is answered: their labels tell them apart.
   const called = (field) => field.name.replace(/-\d+$/, "") + (field.labels?.[0]?.textContent ?? "");
   const box = (field) => ["checkbox", "radio"].includes(field.type);
@@ -186,6 +186,7 @@ for (const ask of document.querySelectorAll("[data-ask]")) {
       const piece = document.createElement("div");
       piece.innerHTML = await answer.text();
       find("#answers").prepend(...piece.children);
+      find("#answers").firstElementChild.scrollIntoView({ block: "nearest" });
       if (answer.ok) ask.elements[0].select();
     } finally {
       button.disabled = false;
