@@ -22,7 +22,7 @@ BENCHMARKS = {
     "house": "lines, hooks, crossings between rooms; CPU and memory of the commands",
 }
 WITH_FILES = {
-    "drafts": "what a draft decides about every column of the tables in folders (FOLDER …)",
+    "drafts": "what a draft decides about every column, and how often well ([FOLDER …])",
     "coverage": "intervals of `estimate` and the test of independence on known populations (FILE)",
     "geography": "places on land: a map of a public table and its stand-in (--houses, --mask)",
     "shapes": "columns of numbers: the ladder, quantiles and bins, with simulated noise ([FOLDER])",

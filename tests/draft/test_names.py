@@ -24,6 +24,8 @@ from understudy.draft.names import Name, Range
         "ArtikelNr",
         "PRVDR_NUM",
         "interviewer",
+        "IDNUMBER",
+        "Schüler-Nr.",
     ],
 )
 def test_names_that_identify(name):
@@ -46,6 +48,8 @@ def test_names_that_identify(name):
         "",
         "people",
         "client age",
+        "PULocationID",
+        "type_id",
     ],
 )
 def test_names_that_do_not(name):

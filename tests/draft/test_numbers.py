@@ -33,6 +33,12 @@ def test_what_few_hold_is_not_common():
         ("x", np.exp(RNG.uniform(np.log(10**6), np.log(10**7), 900)).astype(int), False),
         ("x", [20200000 + 100 * (1 + i % 12) + 1 + i % 28 for i in range(900)], False),
         ("type_id", RNG.integers(0, 9, 1000), False),
+        ("x", np.arange(7, 27), True),  # rows are numbered
+        ("x", np.arange(10**15, 10**15 + 40 * 10**9, 10**9), True),
+        ("SK_ID_CURR", RNG.choice(10**6, 300, replace=False), True),
+        ("x", np.arange(20_000, 90_000, 700), True),
+        ("x", RNG.gamma(2, 900, 40).astype(int), False),
+        ("npi", [5, 7, 90], True),
     ],
 )
 def test_numbers_of_people_and_things(name, cells, expected):

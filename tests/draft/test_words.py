@@ -22,6 +22,7 @@ def sorted_as(cells, name="x"):
         ([f"T{i % 300:05d}" for i in range(900)], "x", Sort.IDENTIFIER),
         ([f"P{i}" for i in range(900)], "x", Sort.IDENTIFIER),
         ([f"store {i % 300}" for i in range(9000)], "store_id", Sort.IDENTIFIER),
+        (["A1", "B7", "C3"], "store_id", Sort.IDENTIFIER),
         ([f"store {i % 9}" for i in range(9000)], "store_id", Sort.LIST),
         ([f"a{i % 5}@b.example" for i in range(900)], "x", Sort.IDENTIFIER),
         ([f"+49 30 {i:07d}" for i in range(900)], "x", Sort.IDENTIFIER),

@@ -613,6 +613,7 @@ def _numeric(look: _Look, values: NDArray[np.float64], counts: NDArray[np.intege
     whole = integral and float(np.abs(values).max()) < 2**53
     look = look.guessed()
     measured = look.notation is not None and look.notation.before + look.notation.after
+    measured = measured or bool(_natural(look, values))
     if integral and not measured and numbers.names_things(look.named, values, counts):
         return Identifier(look.name, **look.common())
     named = whole and look.named.coded and not _natural(look, values)

@@ -26,6 +26,8 @@ _PERSONS = _ROLES | _set(
     patient pat person people subject subj participant respondent citizen customer cust client
     user member employee emp staff student pupil driver doctor physician provider owner borrower
     applicant contact passenger household hh family bene beneficiary prvdr physn
+    schüler schülerin studierende teilnehmer teilnehmerin bewohner versicherte versicherter proband
+    élève étudiant participante alumno estudiante
     kunde kunden patienten personal mitarbeiter mitglied klient klienten cliente paciente empleado
     usager salarié
     """
@@ -48,7 +50,8 @@ _ALONE = _PERSONS - _set("people household hh family owner contact staff persona
 """Words that tell rows apart where they are the whole name; the others may be counts."""
 _IDS = _set(
     """
-    id ids uid pid hhid uuid guid oid ssn nin mrn nhs npi vin iban isbn imei key pk identifier
+    id ids idnumber idno idnr idnum matrikelnummer
+    uid pid hhid uuid guid oid ssn nin mrn nhs npi vin iban isbn imei key pk identifier
     hash token barcode seqn serialno rowid caseid userid username login nickname handle passport
     plate cpr bsn dni nif nir cpf pesel personnummer fodselsnummer aadhaar pan ean gtin
     """
@@ -95,6 +98,10 @@ _CODES = _set(
     psu stratum strata cluster precinct beat
     """
 )
+_KINDS = _set(
+    "location zone region district category type class status country state county city genre"
+)
+"""What many people share, so that `LocationID` is a code and names nobody."""
 _AMOUNTS = _set(
     """
     amount amnt amt price cost costs income inc salary wage wages weight wgt wt balance bal
@@ -172,7 +179,8 @@ class Name:
         numbered |= words[0] in _FIRST_NUMBERED and len(words) > 1 and words[-1] in who
         joined = _JOINED.match(words[-1]) is not None
         alone = len(words) == 1 and words[0] in _ALONE
-        return words[-1] in _IDS or numbered or joined or alone
+        kind = words[-1] == "id" and words[-2:-1] != [] and words[-2] in _KINDS
+        return (words[-1] in _IDS and not kind) or numbered or joined or alone
 
     @property
     def of_a_person(self) -> bool:

@@ -44,14 +44,23 @@ def common(counts: NDArray[np.integer]) -> NDArray[np.bool_]:
 def names_things(name: Name, values: Values, counts: Counts) -> bool:
     """Whether whole numbers name people or things. `values` are distinct and sorted.
 
-    By the name, where there are many of them. By the values, where no two rows agree though amounts
-    of that size would, or where long numbers of one length are spread evenly, as no amounts are: one
-    person's number may then have any number of rows.
+    By the name, where there are many of them, or no two rows agree. By the values, where no two rows
+    agree though amounts of that size would, or rows are numbered, or the name says a code; or where
+    long numbers of one length are spread evenly, as no amounts are: one person's number may then have
+    any number of rows.
     """
     rows, distinct = int(counts.sum()), len(values)
+    alone = distinct == rows
     if name.identifies or name.reaches:
-        return distinct > _MANY or (distinct > LEAST_HOLDERS and distinct > rows / 5)
-    if name.amount or distinct < 50:
+        few = distinct > LEAST_HOLDERS and distinct > rows / 5
+        return distinct > _MANY or few or (alone and distinct > 2)
+    if name.amount:
+        return False
+    if alone and distinct >= LEAST_HOLDERS and not are_days(values) and not are_months(values):
+        numbered = values[-1] - values[0] == distinct - 1
+        if numbered or name.coded or _even(values, 10**4 if distinct >= 50 else 10**6):
+            return True
+    if distinct < 50:
         return False
     if distinct == rows and rows * rows / (2 * (float(values[-1] - values[0]) + 1)) >= _COLLISIONS:
         return True
@@ -59,16 +68,17 @@ def names_things(name: Name, values: Values, counts: Counts) -> bool:
     return several and _even(values) and not are_days(values)
 
 
-def _even(values: Values) -> bool:
+def _even(values: Values, least: float = 10**6) -> bool:
     """Whether numbers of at least seven digits lie evenly between their ends.
 
     All are of one length, or so long that only a hash is.
     """
     low, high = float(values[0]), float(values[-1])
-    if low < 10**6 or (int(log10(low)) != int(log10(high)) and high < 2**53):
+    if low < least or (int(log10(low)) != int(log10(high)) and high < 2**53):
         return False
     ranks = (np.arange(len(values)) + 0.5) / len(values)
-    return float(np.abs((values - low) / (high - low) - ranks).max()) < 0.1
+    most = max(0.1, 1 / len(values) ** 0.5)
+    return float(np.abs((values - low) / (high - low) - ranks).max()) < most
 
 
 def are_days(values: Values) -> bool:
