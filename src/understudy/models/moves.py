@@ -12,9 +12,9 @@ records come to stand for all. So in rounds (resample-move: Gilks-Berzuini 2001,
    others (Gibbs), which leaves the model's law as it is and makes copies different again.
 
 It ends when a longest step has twice left most records effective, or after a fixed number of rounds;
-some steps on the weights alone follow. Cells of pairs that no record of the first law is in stay out
-of reach: nothing that was measured speaks for them. Values that moves would crowd into, because the
-factors were never fitted where they now apply, are held back. Deterministic given `rng`.
+steps on the weights alone follow until they settle. Cells of pairs that no record of the first law is
+in stay out of reach: nothing that was measured speaks for them. Values that moves would crowd into,
+because the factors were never fitted where they now apply, are held back. Deterministic given `rng`.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ _LEFT = 0.5
 _FEW, _MANY = 0.4, 0.6
 """A step that leaves a smaller share is halved for the next, after a larger one it grows by a half."""
 _HALVINGS = 12
-_LAST_STEPS = 10
-"""Steps on the weights once records stay; they end where too few would be effective."""
+_LAST_STEPS, _SETTLED = 10, 0.1
+"""Steps on the weights once records stay; they end where too few would be effective, or where one,
+taken whole, would move tables by less than this part of how far they are from what was measured."""
 _HOLDING, _IN_PLACE = 15, 2e-4
 """Columns are put in place so often at most, or until none is off by more of the rows."""
 _OUT_OF_REACH = np.float32(-30.0)
@@ -210,14 +211,16 @@ def _finish(
     step: float,
     tell: Callable[[], None],
 ) -> None:
-    """Further steps on the weights alone, as long as they leave most records effective."""
+    """Further steps on the weights alone, until they settle or leave too few records effective."""
     for last in range(_LAST_STEPS):
         tell()
         before = cloud.weights.copy()
-        cloud.refine(blocks, step)
+        moved, off = cloud.refine(blocks, step)
         cloud.hold(columns)
         if last and cloud.effective < _EQUAL * cloud.size:
             cloud.weights = before
+            break
+        if moved.sum() < _SETTLED * step * off.sum():
             break
 
 
