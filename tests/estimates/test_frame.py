@@ -1,5 +1,7 @@
 """Conditions as shares of cells, and what cells hide."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,13 +9,15 @@ from tests.estimates import tiny
 from understudy.errors import WorkloadError
 from understudy.estimates import frame as frames
 from understudy.estimates.frame import Frame, condition
+from understudy.estimates.inner import inner
 from understudy.estimates.points import collapsed
 
 
 def frame(columns=(0, 1, 2), numbers=(2,)):
     model = tiny.model(tiny.truth())
     points = collapsed(model, columns, tiny.SHAPE, (0.0,) * len(columns))
-    return Frame.of(points, tiny.SCHEMA, model, numbers, 0.0)
+    even = {i: inner(tiny.SCHEMA.modelled[i]) for i in numbers}
+    return replace(Frame.of(points, tiny.SCHEMA, model, numbers, 0.0), numbers=even)
 
 
 def test_conditions_cut_cells():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from understudy.errors import WorkloadError
-from understudy.estimates.inner import DRAWN, Placed, inner, placed
+from understudy.estimates.inner import DRAWN, inner, lines
 from understudy.schema import Boolean, Category, Date, Integer, Number
 
 SHAPED = Integer("x", edges=(0, 4, 9), shape={"leaves": (0, 1, 4, 5, 10), "weights": (3, 1, 0, 4)})
@@ -45,27 +45,22 @@ def test_a_shape_has_its_own_means_and_noise():
 
 def test_what_cells_may_hide_follows_neighbours():
     column = Number("x", 0, 4, bins=4)
-    rising = placed(column, np.array([0.1, 0.2, 0.3, 0.4]))
-    assert rising.lean == pytest.approx([0.5, 0.25, 1 / 6, 0.1875])  # half the step, at most half
-    assert rising.loose == pytest.approx(
-        [0, 0, 0, 0.75 * 0.625]
-    )  # it ends: 0.4 where 0.15 were due
-    heap = placed(column, np.array([0.1, 0.7, 0.1, 0.1]))
-    assert heap.loose[1] == pytest.approx(0.75 * 6 / 7)
-    assert placed(column, np.array([0.0, 0.5, 0.5, 0.0])).total[[0, 3]].tolist() == [1, 1]
-    assert not placed(Integer("x", 0, 3), np.full(4, 0.25)).total.any()
-    assert not placed(SHAPED, np.array([0.5, 0.5])).total.any()
-    assert placed(Number("x", 0, 4, bins=1, nullable=True), np.array([1.0, 0])).loose[1] == 0
+    slopes, steep = lines(column, np.array([0.1, 0.2, 0.3, 0.4]))
+    assert slopes == pytest.approx([0.5, 0.25, 1 / 6, -0.1875])
+    rising = 0.4 * np.array([1, 0.5, 1 / 3, 0.375])
+    assert steep == pytest.approx([*rising[:3], rising[3] + 2.5 * 0.625])  # it ends: 0.15 were due
+    _, heap = lines(column, np.array([0.1, 0.7, 0.1, 0.1]))
+    assert heap[1] == pytest.approx(2.5 * 6 / 7)
+    assert not np.any(lines(Integer("x", 0, 3), np.full(4, 0.25)))
+    assert not np.any(lines(SHAPED, np.array([0.5, 0.5])))
+    alone = Number("x", 0, 4, bins=1, nullable=True)
+    assert lines(alone, np.array([1.0, 0]))[1].tolist() == [2.5, 0]
 
 
-def test_densities_with_a_step_and_a_heap_are_off_by_that_much():
-    at, point = (np.arange(1000) + 0.5) / 1000, np.arange(1, 1001) / 1000
-    step = np.where(at < 0.5, 1.3, 0.7)
-    for told, below, mean in (
-        (Placed(np.array([0.3]), np.zeros(1)), np.cumsum(step) / 1000, at @ step / 1000),
-        (Placed(np.zeros(1), np.array([0.4])), 0.4 + 0.6 * point, 0.3),  # the heap at the start
-    ):
-        off = np.abs(below - point)
-        assert np.all(off <= told.below(point) + 1e-9)
-        assert off.max() == pytest.approx(told.below(point)[off.argmax()])
-        assert abs(mean - 0.5) == pytest.approx(told.mean[0] / 2)
+def test_densities_with_a_slope():
+    column = Number("x", 0, 10, bins=2)
+    found = inner(column, 0.0, np.array([0.6, -1.0]))
+    assert found.mean == pytest.approx([2.5 + 5 * 0.6 / 6, 7.5 - 5 / 6], abs=0.05)
+    t = np.linspace(0.1, 0.9, 9)
+    below = np.array([found.below(5 * x)[0] for x in t])
+    assert below == pytest.approx(t - 0.6 * t * (1 - t), abs=0.03)

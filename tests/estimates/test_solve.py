@@ -215,7 +215,7 @@ def test_a_small_group_keeps_its_size_when_its_mean_is_corrected():
     assert told.low <= held @ (2 * np.arange(5) + 0.5) <= told.high
     weight = SIGMA / (20 * ROWS) / truth[2, 1].sum()  # a cell's noise over the share of the group
     spread = np.linalg.norm(2 * np.arange(5) + 0.5 - held @ (2 * np.arange(5) + 0.5))
-    assert told.parts.noise == pytest.approx(weight * spread, rel=0.3)
+    assert told.parts.noise == pytest.approx(weight * spread, rel=0.4)
 
 
 @pytest.mark.parametrize("at", [0.3, 0.5, 0.8])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import prod
+from math import prod, sqrt
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from understudy._types import Clique
 from understudy.constraints.predicate import Predicate
 from understudy.errors import WorkloadError
-from understudy.estimates.inner import Inner, Placed, inner, placed
+from understudy.estimates.inner import Inner, inner, lines
 from understudy.estimates.points import Points
 from understudy.models import View
 from understudy.schema import Schema
@@ -22,6 +22,9 @@ from understudy.schema import Schema
 MOST_CELLS = 5_000_000
 """Cells of the columns of one condition."""
 _DRAWS = 100_000
+
+_TO_THE_MEAN = 1 / sqrt(3)
+"""A steepness of s moves the mean of a cell by w·s/6, which is s/√3 of its deviation w/√12."""
 
 Floats = NDArray[np.float64]
 
@@ -92,8 +95,8 @@ class Frame:
 
     points: Points
     numbers: Mapping[int, Inner]
-    placed: Mapping[int, Placed]
-    """How unevenly values may stand inside the cells of every column."""
+    steep: Mapping[int, Floats]
+    """How steep what `numbers` miss of densities inside the cells of every column may be."""
     nudged: tuple[int | Condition, float] | None = None
 
     @classmethod
@@ -102,11 +105,11 @@ class Frame:
     ) -> Frame:
         """With the numbers of some columns; `shape_noise` is that behind found shapes, in shares."""
         columns = {i: schema.modelled[i] for i in points.columns}
-        return cls(
-            points,
-            {i: inner(columns[i], shape_noise) for i in numbers},
-            {i: placed(column, model.marginal((i,))) for i, column in columns.items()},
-        )
+        told = {i: lines(column, model.marginal((i,))) for i, column in columns.items()}
+        held = {i: inner(columns[i], shape_noise, told[i][0]) for i in numbers}
+        # Conditions are of even values.
+        steep = {i: s if i in numbers else s + np.abs(slopes) for i, (slopes, s) in told.items()}
+        return cls(points, held, steep)
 
     def __len__(self) -> int:
         return len(self.points)
@@ -158,20 +161,17 @@ class Frame:
         for i, held in self.numbers.items():
             if np.any(held.deviation > 0):
                 codes = np.minimum(self.codes(i), len(held))
-                bias = self.placed[i].mean[: len(held)] * held.half
+                bias = self.steep[i][: len(held)] * _TO_THE_MEAN
                 found.append(Source(i, codes, np.append(bias, 0.0), np.append(held.relative, 0.0)))
         for each in conditions:
             if each.cut:
                 sizes = each.share.shape
                 cells = np.ravel_multi_index(tuple(self.codes(i) for i in each.clique), sizes)
-                off = np.zeros(sizes)
+                steep = np.zeros(sizes)
                 for axis, i in enumerate(each.clique):
                     extent = np.ones(len(sizes), int)
                     extent[axis] = sizes[axis]
-                    own = self.placed[i]
-                    own = Placed(own.lean.reshape(extent), own.loose.reshape(extent))
-                    off = np.maximum(off, own.below(each.share))
-                deviation = np.sqrt(each.share * (1 - each.share))
-                bias = np.divide(off, deviation, out=np.zeros(sizes), where=deviation > 0)
+                    steep = np.maximum(steep, self.steep[i].reshape(extent))
+                bias = steep * np.sqrt(each.share * (1 - each.share))
                 found.append(Source(each, cells, bias.reshape(-1), np.zeros(bias.size)))
         return found

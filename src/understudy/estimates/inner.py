@@ -2,11 +2,10 @@
 
 Tables know a binned number up to its cell. Inside a cell values lie as the column says: evenly, or by
 the shape that a release found. That is assumed and not known, so its error is part of every interval.
-Densities of neighbouring cells tell how far off it may be. Where they differ, the density may step
-from one to the other in the middle of the cell. Where the cell has more than their mean, or less, what
-it has beyond may all stand at one value, or be missing there. Both together move the share below a
-point t by lean·min(t, 1 − t) + loose·max(t, 1 − t), and the mean of a cell of width w by
-w·(lean/4 + loose/2).
+Densities of neighbouring cells tell how: inside a cell density is taken to be the straight line
+1 + s·(2t − 1) that leads from one to the other, and to be off by another line at most, of steepness s',
+which moves the mean of a cell of width w by w·s'/6 and the share below a point t by t(1 − t)·s'. Steps
+and heaps are no lines: s' stands for them, and may be steeper than a line can be.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from understudy.errors import WorkloadError
 DRAWN = 64
 """Points, equally likely, that stand for the values of a cell."""
 
-_LEAN, _LOOSE = 0.5, 0.75
-"""How much of what densities of neighbouring cells suggest, at most, is inside one: of the step that is
-as high as they are apart, and of what the cell has beyond their mean. Chosen on generated densities
-that no validation uses: smooth, skewed, in blocks, and with one heap."""
+_STEP, _HEAP = 0.4, 2.5
+"""How steep, for half of what the densities of both neighbours are apart, and for what a cell has
+beyond their mean, both over its own. Chosen on generated densities that no validation uses: smooth,
+skewed, in blocks, and with one heap."""
 
 Floats = NDArray[np.float64]
 
@@ -56,12 +55,6 @@ class Inner:
         return self.points.std(axis=1)
 
     @cached_property
-    def half(self) -> Floats:
-        """Half of every cell, in deviations."""
-        apart, wide = self.points[:, -1] - self.points[:, 0], self.deviation > 0
-        return np.divide(apart / 2, self.deviation, out=np.zeros(len(self)), where=wide)
-
-    @cached_property
     def relative(self) -> Floats:
         """`uncertain` in deviations."""
         wide = self.deviation > 0
@@ -72,8 +65,10 @@ class Inner:
         return np.mean(self.points <= point, axis=1)
 
 
-def inner(column: Modelled, shape_noise: float = 0.0) -> Inner:
+def inner(column: Modelled, shape_noise: float = 0.0, slopes: Floats | None = None) -> Inner:
     """The numbers of a column; `shape_noise` is that of the shares behind a found shape.
+
+    `slopes` are those of the density inside each cell, beside what the column says.
 
     Raises:
         WorkloadError: The column holds no numbers.
@@ -89,48 +84,33 @@ def inner(column: Modelled, shape_noise: float = 0.0) -> Inner:
     unit = 10.0 ** -(known.decimals or 0)
     if not isinstance(column, Binned):
         return Inner(known.lows[:, None] * unit, np.zeros(len(known)))
-    points = np.sort(column.quantiles((np.arange(DRAWN) + 0.5) / DRAWN), axis=1) * unit
+    even = (np.arange(DRAWN) + 0.5) / DRAWN
+    points = np.sort(column.quantiles(even), axis=1) * unit
+    if slopes is not None:
+        s = slopes[: len(points), None]
+        at = 2 * even / (1 - s + np.sqrt((1 - s) ** 2 + 4 * s * even))  # (1 − s)·t + s·t² = even
+        points = np.take_along_axis(points, (at * DRAWN).astype(np.int64), axis=1)
     return Inner(points, column.leverage() * unit * shape_noise)
 
 
-@dataclass(frozen=True, eq=False)
-class Placed:
-    """How unevenly values may stand inside the cell of each code: as a step, and at one value."""
-
-    lean: Floats
-    loose: Floats
-
-    def below(self, share: Floats) -> Floats:
-        """How far the share of each cell below a point may be off, if it is `share` for even values."""
-        return self.lean * np.minimum(share, 1 - share) + self.loose * np.maximum(share, 1 - share)
-
-    @property
-    def mean(self) -> Floats:
-        """How far the mean of each cell may be off, in halves of the cell."""
-        return self.lean / 2 + self.loose
-
-    @property
-    def total(self) -> Floats:
-        """How much of each cell may stand elsewhere, at most all."""
-        return np.minimum(self.lean + self.loose, 1.0)
-
-
-def placed(column: Modelled, shares: Floats) -> Placed:
-    """What the cells of a column may hide, as the shares of their neighbours suggest.
+def lines(column: Modelled, shares: Floats) -> tuple[Floats, Floats]:
+    """For each code, the slope of the density inside its cell, and how steep what it misses may be.
 
     Nothing for single values, for codes without a place in the order, and inside a found shape, whose
     own error is told apart. Beyond the first and the last cell density is 0: it may begin inside them.
     """
-    lean, loose = np.zeros((2, column.size))
+    slopes, steep = np.zeros((2, column.size))
     if not isinstance(column, Binned) or column.shape is not None:
-        return Placed(lean, loose)
+        return slopes, steep
     lows, highs = column.grid.lows.astype(np.float64), column.grid.highs.astype(np.float64)
     width = highs - lows + (1.0 if column.grid.discrete else 0.0)
     cells = len(lows)
     dense = np.zeros(cells + 2)
     dense[1:-1] = np.maximum(shares[:cells], 0.0) / np.maximum(width, 1e-300)
     before, own, after = dense[:-2], np.maximum(dense[1:-1], 1e-300), dense[2:]
+    apart = (after - before) / (2 * own)
+    beyond = np.minimum(np.abs(1 - (before + after) / (2 * own)), 1.0)
     wide = highs > lows
-    lean[:cells] = wide * _LEAN * np.minimum(np.abs(after - before) / (2 * own), 1.0)
-    loose[:cells] = wide * _LOOSE * np.minimum(np.abs(own - (before + after) / 2) / own, 1.0)
-    return Placed(lean, loose)
+    slopes[:cells] = wide * np.clip(apart / 2, -1.0, 1.0)
+    steep[:cells] = wide * (_STEP * np.minimum(np.abs(apart), 1.0) + _HEAP * beyond)
+    return slopes, steep

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from understudy._types import Clique
 from understudy.errors import WorkloadError
 from understudy.estimates.frame import Frame
-from understudy.estimates.inner import Placed
 from understudy.estimates.statistic import Fitted, Interval, Measured, Statistic, Undefined, Within
 
 MOST_POINTS = 4_096
@@ -107,10 +106,8 @@ class Quantile(_OfNumber):
         before = np.append(halves[0], halves[:-1])
         reached = (begins[:, None] + inside * (ends - begins)[:, None]).reshape(-1)
         sure = (before[:, None] + inside * (halves - before)[:, None]).reshape(-1)
-        own = frame.placed[self.of]
-        off = Placed(own.lean[:cells, None], own.loose[:cells, None]).below(inside)
-        shaped = 8 * held.relative[:, None] * inside * (1 - inside)
-        hidden = (np.abs(ends - begins)[:, None] * off + shaped).reshape(-1)
+        wrong = np.abs(ends - begins) * frame.steep[self.of][:cells] + 8 * held.relative
+        hidden = (wrong[:, None] * inside * (1 - inside)).reshape(-1)
         half, values = sure + hidden, held.points.reshape(-1)
         last = len(values) - 1
         low = int(np.argmax(reached + half >= 0)) if np.any(reached + half >= 0) else last
@@ -174,8 +171,8 @@ class Gini(_OfNumber):
             own = (apart - far) / mean - far * (x - mean) / (2 * mean**2)
             return np.stack([held * own / share, held - share], axis=1)
 
-        # What may stand elsewhere in its cell may have no distance there.
-        held, off = frame.numbers[self.of], frame.placed[self.of].total
+        # Of values that stand at one place inside a cell none is far from another.
+        held, off = frame.numbers[self.of], np.minimum(frame.steep[self.of] / 4, 1.0)
         cells = self._cells(frame, weights) / share
         rank = (2 * np.arange(held.points.shape[1]) + 1) / held.points.shape[1] - 1
         apart = 2 * (held.points @ rank) / held.points.shape[1]
