@@ -99,7 +99,7 @@ def test_time_is_said_for_a_known_size_or_for_two(schema):
         r"about .+ for 10,000 rows, .+ for 100,000 rows \(CPU time.+", time_in_words(prepared)
     )
     assert re.fullmatch(
-        r"about .+ for 500 rows \(.+nothing else to do\)", time_in_words(prepared, 500)
+        r"about .+ for 500 rows \(.+nothing else to do; .+\)", time_in_words(prepared, 500)
     )
     public = us.prepare(schema, epsilon=1, rows_public=700)
     assert re.fullmatch(r"about .+ for 700 rows .+", time_in_words(public))

@@ -66,7 +66,8 @@ def time_in_words(prepared: Prepared, rows: int | None = None) -> str:
     sizes = (size, 10 * size) if _guessed(prepared, rows) else (size,)
     of = things(prepared.schema.unit)
     said = [f"{duration(prepared.forecast(n).seconds)} for {n:,} {of}" for n in sizes]
-    return f"about {', '.join(said)} (CPU time, on a machine with nothing else to do)"
+    machine = "CPU time of a core with nothing else to do; up to three times that on a busy machine"
+    return f"about {', '.join(said)} ({machine})"
 
 
 def noise_in_rows(charge: Charge, weight: int = 1) -> float | None:

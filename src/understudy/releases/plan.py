@@ -225,8 +225,7 @@ class Prepared(Draft):
         found = (
             0.0 if self.declared is None else private_facts.expected_seconds(self.declared, rows)
         )
-        drawn = 1e-6 * rows * len(design.shape)
-        return 1.0 + found + drawn + (1.5e-8 * rows + 1e-3) * tables
+        return 1.5 + found + 5e-7 * rows * len(design.shape) + 2.4e-4 * tables
 
     def without_purpose(self, rows: int) -> Errors | None:
         """The expected errors, had the same ρ been spent without the purposes; None if unknown."""

@@ -202,18 +202,20 @@ class MaxEntMethod(Method):
         """CPU seconds, imports included; coefficients from generated tables (docs/benchmarks.md).
 
         Pairs that noise hides are not fitted: `seen` is how much of the fit there will be to do. Of
-        many records, half may have to be moved, over every value of every pair.
+        many records, half may have to be moved, over every value of every pair that is measured.
         """
-        closure, counted = self._closure(design), rows / design.weight
+        closure, d, counted = self._closure(design), len(design.shape), rows / design.weight
+        fitted = 2.8e-7 * records * d
         if not closure:
-            return 1.8 + 1e-7 * counted * len(design.shape)
+            return fitted
+        picked = _picked(plan) if WorstAgain.SELECT in plan else len(closure)
         sigma = next(iter(self._knowledge(design, plan).pairs.values()))
         seen = min(1.0, rows / (_SEEN * sigma))
-        values = sum(design.shape[i] + design.shape[j] for i, j in closure)
-        moved = max(20_000.0, min(records / 2, 3e9 / values)) * min(values, 400_000)
-        fitted = 4.8e-8 * records * len(closure) + 1.9e-9 * moved
+        values = sum(design.shape[i] + design.shape[j] for i, j in closure) * picked / len(closure)
+        moved = min(records / 2, 3e9 / values) * min(values, 400_000)
+        fitted += 1e-8 * records * picked * seen + 1e-9 * moved
         cells = min(_cells(design, closure), 10_000_000)
-        return 1.8 + 5e-8 * counted * len(closure) + 1.5e-6 * cells + seen * fitted
+        return 4.5e-9 * counted * len(closure) + 1.5e-6 * cells + fitted
 
     def errors(self, design: Design, plan: Plan, rows: int) -> Errors:
         """Expected errors from the plan's noise."""
