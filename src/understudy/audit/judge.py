@@ -227,45 +227,6 @@ def verdict(
     if inside.shape[1] == 1:
         flat = {name: found[:, 0] for name, found in scores.items()}
         return _many_runs(flat, inside[:, 0], parts, claim)
-    return _one_run(scores, inside, parts, claim, rng)
-
-
-def _many_runs(scores: Mapping[str, Floats], inside: Bools, parts: Parts, claim: Claim) -> Verdict:
-    judged = inside[parts.judge]
-    with_, without = int(judged.sum()), int((~judged).sum())
-    if not with_ or not without:
-        raise InputError("the coins put the canary into all judged runs or none; give more runs")
-    sizes = {"with_canary": with_, "without_canary": without}
-    best: tuple[float, str, float] = (-1.0, "", math.inf)
-    for name, found in scores.items():
-        seen, bits = found[parts.choose], inside[parts.choose]
-        for threshold in np.unique(np.quantile(seen, _QUANTILES, method="closest_observation")):
-            called = seen >= threshold
-            hits = _expected(int((called & bits).sum()), int(bits.sum()), with_)
-            alarms = _expected(int((called & ~bits).sum()), int((~bits).sum()), without)
-            value = bounds.many_runs_lower_bound(hits=hits, alarms=alarms, **sizes, **claim.risk)
-            best = max(best, (value, name, float(threshold)))
-    _, name, threshold = best
-    called = scores[name][parts.judge] >= threshold
-    hits, alarms = int((called & judged).sum()), int((called & ~judged).sum())
-    evidence = {"hits": hits, "alarms": alarms, **sizes}
-    return Verdict(
-        claim,
-        "many runs, one canary",
-        name,
-        evidence,
-        bounds.many_runs_lower_bound(**evidence, **claim.risk),
-        bounds.largest_many_runs_bound(**sizes, **claim.risk),
-    )
-
-
-def _one_run(
-    scores: Mapping[str, Floats],
-    inside: Bools,
-    parts: Parts,
-    claim: Claim,
-    rng: np.random.Generator,
-) -> Verdict:
     coins = inside[parts.judge].size
     best: tuple[float, str, int, int] = (-1.0, next(iter(scores)), 0, 0)
     for name, found in scores.items():
@@ -298,6 +259,35 @@ def _one_run(
         evidence,
         bounds.one_run_lower_bound(**evidence, **claim.risk),
         bounds.largest_one_run_bound(canaries=coins, guesses=ups + downs, **claim.risk),
+    )
+
+
+def _many_runs(scores: Mapping[str, Floats], inside: Bools, parts: Parts, claim: Claim) -> Verdict:
+    judged = inside[parts.judge]
+    with_, without = int(judged.sum()), int((~judged).sum())
+    if not with_ or not without:
+        raise InputError("the coins put the canary into all judged runs or none; give more runs")
+    sizes = {"with_canary": with_, "without_canary": without}
+    best: tuple[float, str, float] = (-1.0, "", math.inf)
+    for name, found in scores.items():
+        seen, bits = found[parts.choose], inside[parts.choose]
+        for threshold in np.unique(np.quantile(seen, _QUANTILES, method="closest_observation")):
+            called = seen >= threshold
+            hits = _expected(int((called & bits).sum()), int(bits.sum()), with_)
+            alarms = _expected(int((called & ~bits).sum()), int((~bits).sum()), without)
+            value = bounds.many_runs_lower_bound(hits=hits, alarms=alarms, **sizes, **claim.risk)
+            best = max(best, (value, name, float(threshold)))
+    _, name, threshold = best
+    called = scores[name][parts.judge] >= threshold
+    hits, alarms = int((called & judged).sum()), int((called & ~judged).sum())
+    evidence = {"hits": hits, "alarms": alarms, **sizes}
+    return Verdict(
+        claim,
+        "many runs, one canary",
+        name,
+        evidence,
+        bounds.many_runs_lower_bound(**evidence, **claim.risk),
+        bounds.largest_many_runs_bound(**sizes, **claim.risk),
     )
 
 

@@ -15,10 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from understudy.oracles.atoms import Atoms
-from understudy.oracles.base import Found, Oracle
+from understudy.oracles.base import Found, Oracle, Sought
 
 _SWEEPS = 8  # passes over the attributes in an ascent, at most
 _MARGIN = 2.0  # mean absolute weights that a guess of a gain may lack
@@ -41,19 +39,13 @@ class Annealed(Oracle):
         """One start, and a quarter of the jumps."""
         return replace(self, starts=1, blocks=self.blocks // 4)
 
-    def search(
-        self,
-        atoms: Atoms,
-        noise: NDArray[np.float64],
-        warm: NDArray[np.int64],
-        begin: int,
-        rng: np.random.Generator,
-    ) -> Found:
+    def search(self, sought: Sought) -> Found:
         """See `Oracle.search`; never late."""
         from understudy.oracles import _kernel
 
-        problem = _kernel.problem(atoms)
+        problem = _kernel.problem(sought.atoms)
         unit = float(np.abs(problem.weight).mean()) if len(problem.weight) else 0.0
-        seed = np.uint64(rng.integers(2**63))
+        seed = np.uint64(sought.rng.integers(2**63))
         schedule = _kernel.Schedule(self.starts, self.blocks, _SWEEPS, _MARGIN * unit, seed)
+        noise, warm, begin = sought.noise, sought.warm, sought.begin
         return Found(*_kernel.search(problem, noise, warm, begin, schedule))

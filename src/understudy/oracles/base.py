@@ -108,6 +108,20 @@ class Found:
     late: bool = False
 
 
+@dataclass(frozen=True, eq=False)
+class Sought:
+    """What a search is about: perturbations `noise` of atoms, (rows, positions), and public randomness.
+
+    Row j may begin at warm[begin + j], a good first guess as codes of atoms; `warm` may be empty.
+    """
+
+    atoms: Atoms
+    noise: NDArray[np.float64]
+    warm: NDArray[np.int64]
+    begin: int
+    rng: np.random.Generator
+
+
 class Oracle(ABC):
     """Solves for the best record of every perturbation.
 
@@ -118,18 +132,8 @@ class Oracle(ABC):
     """Whether it proves its records to be the best, as long as there is time."""
 
     @abstractmethod
-    def search(
-        self,
-        atoms: Atoms,
-        noise: NDArray[np.float64],
-        warm: NDArray[np.int64],
-        begin: int,
-        rng: np.random.Generator,
-    ) -> Found:
-        """The best codes for perturbations of atoms, (rows, positions).
-
-        Row j may begin at warm[begin + j], a good first guess as codes of atoms; `warm` may be empty.
-        """
+    def search(self, sought: Sought) -> Found:
+        """The best codes of every perturbation."""
 
     def brief(self) -> Oracle:
         """One that is enough where the warm record is nearly the best."""
@@ -152,7 +156,7 @@ class Oracle(ABC):
         records: list[NDArray[np.int64]] = []
         late = False
         for begin, drawn in _drawn(noise, atoms, rng):
-            found = self.search(atoms, drawn.values, guesses, begin, rng)
+            found = self.search(Sought(atoms, drawn.values, guesses, begin, rng))
             records.append(drawn.unfold(found.codes))
             late |= found.late
         return np.concatenate(records), late
@@ -180,10 +184,10 @@ class Oracle(ABC):
         gaps: list[NDArray[np.float64]] = []
         late = False
         for begin, drawn in _drawn(noise, atoms, rng):
-            found = self.search(atoms, drawn.values, guesses, begin, rng)
+            found = self.search(Sought(atoms, drawn.values, guesses, begin, rng))
             free.append(drawn.unfold(found.codes))
             inside = atoms.fold(into(query, free[-1]))
-            forced = few.search(bound, drawn.values, inside, 0, rng)
+            forced = few.search(Sought(bound, drawn.values, inside, 0, rng))
             held.append(drawn.unfold(forced.codes))
             bonus = (large - small) * (query.evaluate(held[-1]) - query.constant)
             gaps.append(found.worth - (forced.worth - bonus))

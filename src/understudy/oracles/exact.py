@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from understudy.errors import InputError, WorkError
 from understudy.oracles.annealed import Annealed
 from understudy.oracles.atoms import Atoms
-from understudy.oracles.base import Found, Oracle
+from understudy.oracles.base import Found, Oracle, Sought
 from understudy.oracles.history import objective
 
 _LARGEST = 2**53  # of an objective in grid steps
@@ -45,24 +45,17 @@ class Exact(Oracle):
 
     proves: ClassVar[bool] = True
 
-    def search(
-        self,
-        atoms: Atoms,
-        noise: NDArray[np.float64],
-        warm: NDArray[np.int64],
-        begin: int,
-        rng: np.random.Generator,
-    ) -> Found:
+    def search(self, sought: Sought) -> Found:
         """See `Oracle.search`: late where one record is not proven."""
-        cp_model = require_solver()
-        guesses = self.first.search(atoms, noise, warm, begin, rng).codes
+        cp_model, atoms, noise = require_solver(), sought.atoms, sought.noise
+        guesses = self.first.search(sought).codes
         weights = self._on_grid(atoms.terms.weights, "weights")
         scores = self._on_grid(noise, "noise")
         most = int(np.abs(weights).sum()) + len(atoms.shape) * int(np.abs(scores).max(initial=0))
         if most >= _LARGEST:
             raise InputError(f"the grid step {self.grid} is too fine for these weights and noise")
         program = _Program(cp_model, atoms, weights)
-        seed = int(rng.integers(2**31))
+        seed = int(sought.rng.integers(2**31))
         codes, proven = guesses.copy(), np.zeros(len(noise), np.bool_)
         for j, row in enumerate(scores):
             found, proven[j] = program.solve(row, guesses[j], self.seconds, seed)

@@ -444,7 +444,7 @@ def _draft(
         chosen = named_method("fem", **parameters)
     if isinstance(schema, FamilySchema):
         chosen = _for_families(chosen, schema, rows_public, options)
-    elif schema.weight > 1 and not isinstance(chosen, MaxEntMethod):
+    elif not isinstance(chosen, MaxEntMethod) and schema.weight > 1:
         raise InputError(
             f'method = {chosen.name}: with weight = "equal" rows are released by maxent, for '
             f"marginals; leave the method out"
