@@ -95,35 +95,27 @@ __all__ = [
     "workload",
 ]
 
-__getattr__ = lazily(
-    __name__,
-    {
-        **dict.fromkeys(__all__, "releases.synthesizer"),  # all but those below
-        "Answer": "releases.answer",
-        "Budget": "privacy.budget",
-        "Certificate": "releases.certificate",
-        "Estimate": "estimates",
-        "Estimates": "estimates",
-        "Ledger": "privacy.ledger",
-        "METHODS": "game.methods",
-        "Relation": "privacy.relation",
-        "Release": "releases.release",
-        "Schema": "schema",
-        "Workload": "queries",
-        "epsilon_for": "releases.plan",
-        "logit": "estimates",
-        "marginals": "queries",
-        "ols": "estimates",
-        "prepare": "releases.plan",
-        "read": "source",
-        "release": "releases.run",
-        "release_graph": "releases.graphs",
-        "sample_graph": "releases.graphs",
-        "statistic": "estimates",
-        "verify": "releases.verify",
-        "workload": "queries",
-    },
-)
+_HOMES = {
+    "estimates": "Estimate Estimates logit ols statistic",
+    "game.methods": "METHODS",
+    "privacy.budget": "Budget",
+    "privacy.ledger": "Ledger",
+    "privacy.relation": "Relation",
+    "queries": "Workload marginals workload",
+    "releases.answer": "Answer",
+    "releases.certificate": "Certificate",
+    "releases.graphs": "release_graph sample_graph",
+    "releases.plan": "epsilon_for prepare",
+    "releases.release": "Release",
+    "releases.run": "release",
+    "releases.verify": "verify",
+    "schema": "Schema",
+    "source": "read",
+}
+_NAMED = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+# All others are methods as synthesizers.
+__getattr__ = lazily(__name__, dict.fromkeys(__all__, "releases.synthesizer") | _NAMED)
 
 
 def __dir__() -> list[str]:

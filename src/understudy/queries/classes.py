@@ -206,7 +206,7 @@ class Family:
                 )
 
 
-def check_size(families: Iterable[Family], shape: Sequence[int], label: str) -> None:
+def check_size(families: Iterable[Family], shape: Sequence[int]) -> None:
     """Raise `WorkloadError` where there are too many queries, or cells behind them, to look at.
 
     Marginals alone have no such limit: methods may pick their cells without listing them.
@@ -218,7 +218,7 @@ def check_size(families: Iterable[Family], shape: Sequence[int], label: str) -> 
     for number, noun in ((queries, "queries"), (behind, "cells behind its queries")):
         if number > MAX_QUERIES:
             raise WorkloadError(
-                f"{label} has {number:,} {noun}, more than {MAX_QUERIES:,}: take fewer columns, "
+                f"the workload has {number:,} {noun}, more than {MAX_QUERIES:,}: take fewer columns, "
                 "coarser bins, or a sample of the cliques, such as 'conjunctions:2:20@0'"
             )
 

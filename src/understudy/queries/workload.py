@@ -504,7 +504,7 @@ def _checked(workload: Workload, schema: Schema, max_cells: int) -> Workload:
             f"out some of its {len(families)} marginals, or give their columns coarser bins"
         )
     if any(family.kind != MARGINALS for family in families):
-        check_size(families, schema.shape, "the workload")
+        check_size(families, schema.shape)
     return workload
 
 
