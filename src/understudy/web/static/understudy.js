@@ -226,7 +226,7 @@ if (upload) {
       find("#sent").setAttribute("width", String(100 * share));
       find("#sending").textContent = share < 1
         ? `${Math.round(100 * share)} % of the file has arrived`
-        : "The file has arrived; it is being read";
+        : upload.dataset.arrived;
     };
     sending.onload = () => {
       if (sending.status < 300) { location.assign(sending.responseURL); return; }
