@@ -99,3 +99,16 @@ def test_a_fit_keeps_trends_that_its_tables_lose():
             )
             lost[ordered] += abs(score @ fitted.marginal(pairs[2]) @ score - 0.06) / 4
     assert lost[(SIZE,) * 6] < 0.7 * lost[()]
+
+
+def test_the_trend_of_a_rare_value_is_kept():
+    rare, share = np.array([0.998, 0.002]) * ROWS, np.array([0.0, 0.0, 0.1, 0.9])
+    exact = np.stack([EVEN - 0.002 * ROWS * share, 0.002 * ROWS * share])
+    (block,) = trends([Measured((0, 1), exact, 16.0)], (rare, EVEN), (2, SIZE), ROWS)
+    now = np.outer(rare, EVEN) / ROWS
+    for _ in range(30):
+        now *= block.refine(now.reshape(-1), ROWS).reshape(now.shape)
+        now *= (rare / now.sum(axis=1))[:, None]
+        now *= EVEN / now.sum(axis=0)
+    score = scores(EVEN, SIZE)
+    assert score @ now[1] > 0.7 * score @ exact[1]
