@@ -254,8 +254,9 @@ def test_mst_end_to_end(table, schema):
 @pytest.mark.slow
 def test_a_release_and_its_save_cross_few_rooms():
     """Whoever follows one release reads few files, and rooms hand over whole values."""
-    code = "from bench import house; print(*house.trace())"  # without the second verifier
+    # In a process without the second verifier.
+    code = "from bench import house; files, crossed = house.trace(); print(files, crossed.total())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     files, crossings = map(int, done.stdout.split())
-    assert files <= 70
-    assert crossings <= 400
+    assert files <= 80
+    assert crossings <= 250
