@@ -325,7 +325,9 @@ def test_the_rows_of_people_are_for_a_custodian(draft: Path, tmp_path: Path):
     shown = run("schema", "review", draft, data, "--list").out
     assert "1 row counts: leaves out 50 % of the rows" in shown
     assert "--unit patient --max-rows 2" in shown
-    assert "counts: leaves out" not in run("schema", "review", draft, "--list").out
+    shown = run("schema", "review", draft, "--list").out
+    assert "counts: leaves out" not in shown
+    assert "--unit patient --max-rows 5" in shown, "and not --unit row alone"
 
 
 def test_the_plan_that_it_prints_has_rows_only_where_it_has_seen_them(draft: Path, tmp_path: Path):

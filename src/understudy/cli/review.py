@@ -104,8 +104,8 @@ def review(
         _list(schema, decisions(Schema.load(schema), seen))
     elif not sys.stdin.isatty():
         raise InputError(
-            "schema review asks questions, and there is no terminal; use --list to print them with "
-            "the commands that answer each"
+            f"schema review asks questions, and there is no terminal. To print them with the commands "
+            f"that answer each: {again} --list"
         )
     else:
         _walk(schema, seen, again)
@@ -177,7 +177,8 @@ def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
     for key, choice, text in sorted(asked, key=lambda each: each[0] in keys):
         decision = decision_named(schema, key)
         before, schema = schema, answered(schema, decision, choice, text)
-        shell.say((f"{choice}: ", "bold"), some(decision.columns, 4))
+        said = "set" if choice is Choice.REPLACE else choice
+        shell.say((f"{said}: ", "bold"), some(decision.columns, 4))
         for line in consequences(before, schema, decision.key):
             shell.paragraph(line, indent=2)
     schema.save(path)
@@ -211,7 +212,8 @@ def _commands(path: Path, decision: Decision) -> list[str]:
             made.append(command("schema", "review", path, f"--{choice}", decision.key))
         elif decision.topic == "unit":
             texts = [option.text for option in decision.options]
-            texts = texts or [f"{name} 5" for name in decision.columns[:1]] + [ROW]
+            if not any(" " in text for text in texts):  # the table was not given, with its counts
+                texts = [*(f"{name} 5" for name in decision.columns[:1]), ROW]
             made += [command("schema", "confirm", path, *_unit_options(text)) for text in texts]
         else:
             facts = [f"{decision.key}={option.text}" for option in decision.options]
