@@ -434,4 +434,7 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
         *([] if asked is None else [command("answer", out, asked)]),
         *([command("estimate", out, figure)] if (figure := _figure(release)) else []),
     )
-    shell.note(f"Read the report first: {out / 'report.html'}, in a browser.")
+    shell.note(
+        f"Read the report first: {out / 'report.html'}, in a browser. To publish the release, copy the "
+        "folder as it is, and state its digest in another place."
+    )
