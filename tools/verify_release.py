@@ -3832,7 +3832,7 @@ def _made_round(
 def tick(value: Any, column: dict[str, Any]) -> int:
     """An integer, a day, or a moment in units of the resolution, since 1970; in UTC if zoned."""
     if column["type"] == "integer":
-        return int(plain(value, column))
+        return int(Fraction(str(plain(value, column))))
     if isinstance(value, str):
         if "format" in column:
             value = datetime.datetime.strptime(value, column["format"])

@@ -23,6 +23,12 @@ from understudy.errors import SchemaError
         (["EUR 12.50", "EUR 3.00"], "EUR 0.00"),
         (["45 min", "100 min"], "0 min"),
         (["5 °C", "-3 °C"], "0 °C"),
+        (["€10K", "€7K"], "€0K"),
+        (["€10K", "€7M"], None),
+        (["-46,1234567", "2,3"], "0,0000000"),
+        (["12 %", "3%"], "0 %"),
+        (["(1)", "7"], None),
+        (["1.5", "7"], None),  # as programs write it
         (["$5", "7", "9"], None),  # most have no sign
         (["900", "1.2k", "3.4k"], None),  # thousands beside ones
         (["2 kg", "3 years"], None),
@@ -42,7 +48,8 @@ def test_one_notation(texts, pattern):
 
 
 @pytest.mark.parametrize(
-    "pattern", ["$#,##0.00", "#.##0,00 €", "0,0 %", "0 min", "#\u00a0##0", "CHF #'##0.000", "0"]
+    "pattern",
+    ["$#,##0.00", "#.##0,00 €", "0,0 %", "0 min", "#\u00a0##0", "CHF #'##0.000", "0,0000000", "0"],
 )
 def test_what_is_written_is_read(pattern):
     notation = Notation.of(pattern)
@@ -68,6 +75,8 @@ def test_columns_read_and_write_it():
     codes = column.encode(pa.array(["3,50 €", "1.999,99 €", "9.000 €"]))
     assert codes.tolist() == [0, 3, 3]
     assert all(t.endswith(" €") for t in column.decode(codes, np.random.default_rng(1)).to_pylist())
+    fine = Number("x", -9, 9, 4, dtype="string", decimals=7, format="0,0000000")
+    assert fine.encode(pa.array(["0,0000000", "-8,1234567"])).tolist() == [2, 0]
     whole = Integer("n", 1, 9, dtype="string", format="0 kg", special=(999,))
     assert whole.decode(whole.encode(pa.array(["4 kg", "999 kg"])), np.random.default_rng(1)) == (
         pa.array(["4 kg", "999 kg"])

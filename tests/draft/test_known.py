@@ -40,6 +40,7 @@ from understudy.draft.known import in_order, whole_list
         ("Discordo totalmente", "Neutro", "Concordo"),
         ("nooit", "soms", "vaak", "altijd"),
         ("Liberal", "Moderate, middle of the road", "Extremely conservative"),
+        ("Sin estudios", "Primaria", "Universidad"),
         ("Minor", "Moderate", "Major", "Extreme"),
         ("Dec-98", "Jan-08", "Feb-08"),
         ("Nov 2009", "Dec 2009", "Jan 2010"),

@@ -24,6 +24,7 @@ from understudy.draft.names import Name, Range
         "ArtikelNr",
         "PRVDR_NUM",
         "interviewer",
+        "TAIL_NUM",
         "IDNUMBER",
         "Schüler-Nr.",
     ],
@@ -49,6 +50,7 @@ def test_names_that_identify(name):
         "people",
         "client age",
         "PULocationID",
+        "ORIGIN_AIRPORT_ID",
         "type_id",
     ],
 )
@@ -86,6 +88,9 @@ def test_public_bounds_hold_only_what_fits():
     assert Name("age").natural(0, 900) is None
     assert Name("win pct").natural(0.2, 0.8) == Range(0, 1)
     assert Name("win pct").natural(0.2, 80) == Range(0, 100)
+    assert Name("DAY_OF_WEEK").natural(1, 7) == Range(0, 7)
+    assert not Name("X Coordinate (State Plane)").coded
+    assert Name("nombre").of_people
     assert Name("average").natural(17, 90) is None
     assert Name("yr_built").natural(1900, 2015) == Range(1900, 2099)
     assert Name("hours-per-week").natural(1, 99) == Range(0, 168)

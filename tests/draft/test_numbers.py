@@ -39,6 +39,8 @@ def test_what_few_hold_is_not_common():
         ("x", np.arange(20_000, 90_000, 700), True),
         ("x", RNG.gamma(2, 900, 40).astype(int), False),
         ("npi", [5, 7, 90], True),
+        ("ManagerID", RNG.integers(0, 22, 1000), True),  # people, however few
+        ("store_id", RNG.integers(0, 22, 1000), False),
     ],
 )
 def test_numbers_of_people_and_things(name, cells, expected):

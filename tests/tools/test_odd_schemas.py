@@ -66,14 +66,14 @@ CASES = {
     "numbers as people write them": (
         column("fee", "number", **EUROS, bins='"shape"')
         + column("tip", "number", **EUROS, lower=0, upper=1000, bins=7, special='["refused"]')
-        + column("people", "integer", format='"0 Pers."', dtype='"string"', lower=1, upper=9)
+        + column("people", "integer", format='"0.00 Pers."', dtype='"string"', lower=1, upper=9)
         + column("paid", "number", **EUROS, bins='"shape"')
         + rule("paid = fee + 2")
         + column("at", "datetime", resolution='"second"', bins='"shape"'),
         {
             "fee": [f"{cents:,.2f} €".translate(COMMAS) for cents in CENTS],
             "tip": ["12,50 €", "refused"] * (ROWS // 2),
-            "people": ["4 Pers."] * ROWS,
+            "people": ["4.00 Pers."] * ROWS,
             "paid": [f"{cents + 2:,.2f} €".translate(COMMAS) for cents in CENTS],
             "at": pa.array([moment.replace(tzinfo=None) for moment in MOMENTS]),
         },

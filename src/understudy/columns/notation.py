@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from itertools import product
 
@@ -90,7 +91,7 @@ class Notation:
         return texts_of(spelled).take(coded.indices)
 
     def _spelled(self, number: str) -> str:
-        whole, _, rest = number.removeprefix("-").partition(".")
+        whole, _, rest = f"{Decimal(number.removeprefix('-')):f}".partition(".")  # Arrow has 1E-7
         rest = rest.rstrip("0").ljust(self.places, "0")
         if self.thousands:
             cuts = range(len(whole) % 3, len(whole) + 1, 3)
@@ -113,13 +114,11 @@ def notation_of(texts: Sequence[str]) -> Notation | None:
     parts = [match.groups(default="") for match in found if match is not None]
     if len(parts) < len(texts) or not parts:
         return None
-    before, after = ({part[at] for part in parts if part[at].strip()} for at in (0, 2))
-    if len(before) + len(after) > 1:
+    before, after = ([part[at] for part in parts if part[at].strip()] for at in (0, 2))
+    if any(len(set(map(str.strip, each))) > 1 for each in (before, after)):
         return None
     signed = sum(bool(part[0] or part[2].strip()) for part in parts)
-    words = any(
-        sign.isalpha() for part in after for sign in part
-    )  # 900 and 1.2k are not of one unit
+    words = any(map(str.isalpha, "".join(after[:1])))  # 900 and 1.2k are not of one unit
     if 0 < signed < (len(parts) if words else len(parts) / 2):
         return None
     written = [part[1] for part in parts]
@@ -129,15 +128,11 @@ def notation_of(texts: Sequence[str]) -> Notation | None:
         return None
     _, _, (thousands, point) = min(fitting)
     places = max(len(text.partition(point)[2]) if point else 0 for text in written)
-    lead = next((text.strip() for text in texts if before), "")
-    blank = " " if re.match(r"[-+(]?\s*\S+?\s", lead) and before else ""
-    return Notation(
-        next(iter(before), "") + blank,
-        thousands,
-        point if places else "",
-        places,
-        next(iter(after), ""),
-    )
+    head = next((text for text, part in zip(texts, parts, strict=True) if part[0]), "")
+    lead = before[0] + " " * head.partition(before[0])[2].startswith(" ") if before else ""
+    found = Notation(lead, thousands, point if places else "", places, after[0] if after else "")
+    plain = found.pattern == "0" or (found.pattern.startswith("0.") and not after)
+    return None if plain or Notation.of(found.pattern) is None else found
 
 
 def _separators(written: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -625,7 +625,8 @@ def _numeric(look: _Look, values: NDArray[np.float64], counts: NDArray[np.intege
 
 def _measured(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64]) -> Column:
     """Numbers with a fraction: few that many hold, or a shape that a release finds."""
-    decimals = numbers.fewest_decimals(values)
+    notation = look.notation
+    decimals = numbers.fewest_decimals(values) if notation is None else notation.places
     written = () if decimals is None else ("decimals",)
     bounds, marks = _natural(look, values), ()
     near = numbers.around(values, counts) if not bounds else None

@@ -126,6 +126,10 @@ _LOCAL_SCALES = """
       sehr gut, ausgezeichnet;
     gar nicht, überhaupt nicht, kaum, wenig, etwas, mäßig, ziemlich, stark, sehr, sehr stark,
       voll und ganz;
+    kein abschluss, hauptschule, realschule, abitur, bachelor, master, promotion;
+    sin estudios, primaria, secundaria, bachillerato, formación profesional, universidad, máster,
+      doctorado;
+    aucun diplôme, primaire, collège, lycée, bac, licence, master, doctorat;
     keine, sehr niedrig, niedrig, gering, mittel, mittelmäßig, hoch, sehr hoch;
     pas du tout d'accord, totalement en désaccord, en désaccord, pas d'accord, plutôt en
       désaccord, plutôt pas d'accord, ni d'accord ni pas d'accord, ni d'accord ni en désaccord,

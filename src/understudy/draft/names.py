@@ -39,7 +39,7 @@ _WHO = _PERSONS | _set(
     txn trip visit encounter stay admission session event device vehicle machine meter serial
     parcel registration reg licence license passport security insurance tax item product row line
     document doc application house property school hospital hosp store shop site clinic station
-    company sequence certificate npi clm facility
+    company sequence certificate npi clm facility tail flight fl
     bestell bestellung auftrag rechnung vertrag konto fall akte artikel versicherung beleg
     commande facture contrat compte dossier pedido factura contrato cuenta expediente
     """
@@ -80,6 +80,8 @@ _NAMES = _set(
     voornaam
     """
 )
+_ALL_NAMES = _set("name names nombre nombres nom noms nome nomi naam namen imię")
+"""Names of people or of things."""
 _PROSE = _set(
     """
     comment comments note notes remark remarks description desc text narrative feedback review
@@ -98,8 +100,9 @@ _CODES = _set(
     psu stratum strata cluster precinct beat
     """
 )
+_PLACES = _set("coordinate coordinates koordinate easting northing")
 _KINDS = _set(
-    "location zone region district category type class status country state county city genre"
+    "location zone region district category type class status country state county city genre airport"
 )
 """What many people share, so that `LocationID` is a code and names nobody."""
 _AMOUNTS = _set(
@@ -196,13 +199,13 @@ class Name:
     @property
     def of_people(self) -> bool:
         """Whether it holds the names of people; that of a product or a town is none."""
-        return self.text.strip().lower() == "name" or self.of_persons
+        return self.text.strip().lower() in _ALL_NAMES or self.of_persons
 
     @property
     def of_persons(self) -> bool:
         """Whether it says so itself; a `name` alone may be that of a thing."""
         words = self.words
-        named = not {"name", "names"}.isdisjoint(words) and not _PEOPLES.isdisjoint(words)
+        named = not _ALL_NAMES.isdisjoint(words) and not _PEOPLES.isdisjoint(words)
         return named or not _NAMES.isdisjoint(words)
 
     @property
@@ -214,6 +217,8 @@ class Name:
     def coded(self) -> bool:
         """Whether its numbers are codes, which have no order and no mean."""
         words = self.words
+        if not _PLACES.isdisjoint(words):
+            return False
         named = bool(_CODES.intersection(words)) or self.text.lower().endswith(("code", "type"))
         return (named and not _AMOUNTS.intersection(words[-1:])) or self.identifies
 
@@ -254,6 +259,8 @@ class Name:
         words = self.words
         if self.year and _YEARS.holds(low, high):
             return _YEARS
+        if "day" in words and "week" in words and low >= 0 and high <= 7:
+            return Range(0, 7)
         if "hours" in words and "week" in words and low >= 0 and high <= 168:
             return Range(0, 168)
         since = {"since", "until", "in", "per", "last", "past", "number", "num", "count", "n"}

@@ -52,7 +52,7 @@ def names_things(name: Name, values: Values, counts: Counts) -> bool:
     rows, distinct = int(counts.sum()), len(values)
     alone = distinct == rows
     if name.identifies or name.reaches:
-        few = distinct > LEAST_HOLDERS and distinct > rows / 5
+        few = distinct > LEAST_HOLDERS and (distinct > rows / 5 or name.of_a_person)
         return distinct > _MANY or few or (alone and distinct > 2)
     if name.amount:
         return False

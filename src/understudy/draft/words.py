@@ -87,7 +87,7 @@ def sort_of(name: Name, texts: Sequence[str], counts: NDArray[np.integer]) -> So
     persons = distinct > LEAST_HOLDERS and name.of_persons
     if persons or (several and (name.of_people or name.reaches)):
         return Sort.IDENTIFIER
-    few = distinct > LEAST_HOLDERS and distinct > rows / 5
+    few = distinct > LEAST_HOLDERS and (distinct > rows / 5 or name.of_a_person)
     if name.identifies and (distinct > _MANY or few or distinct == rows > 2):
         return Sort.IDENTIFIER
     if (
