@@ -330,6 +330,8 @@ def test_rules_are_ticked_or_dropped(custodian):
     assert "Which of these 3 rules are public knowledge? 1 of 3." in shown.text
     (kept,) = Schema.load(page.site.workspace.table("visits").schema).rules
     assert (kept.says, kept.read_from_rows) == (rules[1], False)
+    page.post(f"{at}/text", text=DRAFT + text.partition('\n[[rule]]\nsays = "age >= 8')[0])
+    assert ">Drop it<" in page.client.get(at).text
 
 
 def test_rows_of_people_are_shown_and_removed_with_the_rows(custodian):
@@ -371,6 +373,9 @@ def test_a_schema_as_text_and_whose_privacy(custodian):
         assert response.status_code == 422
         assert said in page.told(response)
     assert page.site.workspace.table("people").schema.read_text() == text
+    late = page.post(f"{at}/text", text=text + "# more", version="of another tab")
+    assert "has changed since it was shown" in page.told(late)
+    assert "# more</textarea>" in late.text
     unit = page.post(f"{at}/decisions", again="unit", column="town", max_rows="3")
     assert "There is no column &#39;town&#39;" in page.told(unit)
     lacking = page.post(f"{at}/decisions", again="unit", column="city")

@@ -328,7 +328,7 @@ def _written(
         "decisions": [(decision, opened(schema, decision)) for decision in found],
         "stated": [decision for decision in found if Choice.PUBLIC in decision.choices],
         "version_of": version_of,
-        "words": _WORDS,
+        "words": _words,
         "typed": _TYPED,
         "problem": problem,
         "sent": sent,
@@ -412,10 +412,18 @@ async def undo(table: Named) -> Response:
     return RedirectResponse(f"/tables/{table.id}/schema#review", 303)
 
 
-_WORDS = {
-    Choice.PRIVATE: "Let releases find it privately",
-    Choice.DROP: "Leave it out",
-}
+def _words(decision: Decision, choice: Choice) -> str:
+    """An answer as its button has it."""
+    them = "them" if len(decision.columns) > 1 else "it"
+    match choice:
+        case Choice.PUBLIC:
+            return decision.yes
+        case Choice.PRIVATE:
+            return f"Let releases find {them} privately"
+        case _:
+            return "Drop it" if decision.topic is Topic.RULES else f"Leave {them} out"
+
+
 _TYPED = {
     Topic.FAMILY: "what is different, such as max_children = 5, order = none, siblings = all",
     Topic.VALUES: "all values, between commas, or 1 to 29; end with ... if there may be others",
@@ -437,7 +445,7 @@ async def decide(request: Request, site: Here, table: Named) -> Response:
         for about, choice, text in _answers(decision, form):
             schema = answered(schema, about, choice, text)
             named = f"{', '.join(about.columns)}: " if about != decision else ""
-            said.append(named + (_WORDS.get(choice) or text or about.yes))
+            said.append(named + (text or _words(about, choice)))
     except UnderstudyError as error:
         problem, status = site.problem(error)
         form = {} if isinstance(error, _Changed) else form
@@ -522,19 +530,28 @@ async def schema_text(request: Request, table: Named) -> Response:
 def _text(
     request: Request, table: Table, text: str, problem: str = "", status: int = 200
 ) -> Response:
-    return site_of(request).page(
-        request, "schema_text.html", status, here="tables", table=table, text=text, problem=problem
-    )
+    known = {"table": table, "text": text, "version": _stamp(table), "problem": problem}
+    return site_of(request).page(request, "schema_text.html", status, here="tables", **known)
+
+
+def _stamp(table: Table) -> str:
+    """Of the schema's text, so that nobody overwrites what has changed since it was shown."""
+    return hashlib.sha256(table.schema.read_bytes()).hexdigest()[:16]
 
 
 @router.post("/tables/{identity}/schema/text")
 async def save_schema_text(
-    request: Request, site: Here, table: Named, text: Typed = ""
+    request: Request, site: Here, table: Named, text: Typed = "", version: Typed = ""
 ) -> Response:
     """Keep a schema that was written by hand, comments included."""
     load_schema(table)
     text = text.replace("\r\n", "\n")
     try:
+        if version and version != _stamp(table):
+            raise InputError(
+                "the schema has changed since it was shown here, by somebody else or in another tab; "
+                "saved once more, this text replaces those changes"
+            )
         schema = Schema.loads(text)
         if table.present:  # headers are public
             _check_headers(table, schema)
