@@ -9,7 +9,7 @@ import pytest
 from bench.shapes import errors, ladder
 
 from understudy.columns import Date, Integer, Number
-from understudy.columns.estimate import fitted, learned
+from understudy.columns.estimate import fitted, learned, told
 from understudy.columns.ladder import SHARES, Measured, Scale, finer, first
 from understudy.columns.reading import DAY
 
@@ -293,3 +293,37 @@ def test_short_rows_are_filled_up():
     both = fitted(y, s, w, 9.0, 4.0, True, 1.5)
     assert both[0, :2].tolist() == pytest.approx(short[0].tolist())
     assert both[1, 2] == 400
+
+
+def counted(points, scale, sigma, rng):
+    history = []
+    for _ in SHARES:
+        edges = finer(scale, history) if history else first(scale)
+        at = np.array([scale.point(edge) for edge in edges])
+        counts = np.bincount(np.searchsorted(at, points, side="right") - 1, minlength=len(at) - 1)
+        history.append(Measured(edges, counts + rng.normal(0, sigma, len(counts)), sigma))
+    return history
+
+
+def test_what_levels_say_of_cells_is_right_within_its_noise():
+    rng, scale = np.random.default_rng(3), Scale(0, 10**6)
+    points = np.rint(np.exp(9 + rng.standard_normal(20_000))).astype(np.int64).clip(0, 10**6)
+    off = []
+    for sigma in [1e-6, *[60.0] * 12]:
+        history = counted(points, scale, sigma, rng)
+        shape = learned(scale, history, None, len(points))
+        cuts = [0, *shape.edges[1:-1], 10**6 + 1]
+        true = np.histogram(points, cuts)[0]
+        count, variance = np.array(told(scale, history, shape.edges)).T
+        if sigma < 1:
+            assert count == pytest.approx(true, abs=0.01)
+        else:
+            off += ((count - true) / np.sqrt(variance)).tolist()
+            assert (variance < 12 * sigma**2).all()
+    assert 0.75 < np.std(off) < 1.25
+
+
+def test_cells_that_no_level_has_an_edge_of_are_not_told():
+    scale = Scale(0, 10**6)
+    history = [Measured((0, 10, 1000, 10**6 + 1), np.array([5, 50, 500]), 2.0)]
+    assert told(scale, history, (0, 10, 500, 10**6)) == ((5, 4.0), (0.0, np.inf), (500.0, np.inf))

@@ -248,3 +248,12 @@ def test_where_hardly_anything_is_clear_no_tail_is_sought():
         one_ways((40,), [Measured((0,), noisy, 60.0)], 800.0, known)[0][0] for known in ((), (40,))
     )
     assert (plain == ordered).all()
+
+
+def test_what_was_counted_before_is_averaged_by_precision():
+    told = [((400.0, 900.0), (600.0, np.inf)), ()]
+    seen = [Measured((0,), np.array([430.0, 590.0, 20.0]), 60.0)]
+    (plain, _), (known, _) = (one_ways((3, 2), seen, 1000.0, told=t)[0] for t in ((), told))
+    assert plain[0] < 430 < plain[1]
+    assert known[0] == pytest.approx(401, abs=3)
+    assert known.sum() == pytest.approx(1000)

@@ -426,3 +426,15 @@ def test_a_shape_that_cannot_have_been_found(tmp_path, whole, old, new):
     (saved / "schema.toml").write_text(text.replace(old, new, 1))
     forged = verify_release.Bundle(saved)
     assert any("'paid'" in problem for problem in verify_release.closing_problems(forged))
+
+
+def test_what_a_release_counted_on_the_way_tells_that_release_alone():
+    found, asked = large().schema, {"epsilon": 6, "delta": "1e-6"}
+    shaped = [column.kind in ("number", "integer", "date") for column in found.modelled]
+    told = prepare(Schema.loads(HEAD + COLUMNS), **asked).refined(found).design.told
+    assert [bool(each) for each in told] == shaped
+    rows, size = table(20_000)["age"].drop_null().to_numpy(), found.column("age")
+    (counts, variance), edges = np.array(told[2]).T, [*size.edges[:-1], np.inf]
+    assert np.abs(counts - np.histogram(rows, edges)[0]).max() < 4 * np.sqrt(variance.max())
+    assert not any(prepare(found, **asked).design.told)
+    assert "told" not in found.dumps()

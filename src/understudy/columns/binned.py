@@ -380,7 +380,9 @@ class Binned(Modelled):
         )
         if not right:
             self._refuse("shape: its leaves do not nest in the cells of edges")
-        return Shape(self.edges, leaves, tuple(starts), weights, decades, steps, roundness)
+        told = given.told if isinstance(given, Shape) else ()
+        inner = leaves, tuple(starts), weights, decades, steps, roundness
+        return Shape(self.edges, *inner, told=told)
 
     def _remedy(self) -> str:
         return "choose a wider dtype, or narrower bounds"

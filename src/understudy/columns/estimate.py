@@ -10,6 +10,7 @@ would put rows into empty ones far away. (4) Cells for the model are cut from th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import inf, nextafter, sqrt
 from typing import Any
 
@@ -97,6 +98,57 @@ def learned(
         tuple(weights.tolist()),
         *(() if round_ is None else _without_points(round_, edges, mass)),
     )
+
+
+def told(
+    scale: Scale, history: Sequence[Measured], edges: Sequence[Any]
+) -> tuple[tuple[float, float], ...]:
+    """What the levels say of the cells between these edges: counts, and the variances of their noise.
+
+    All that lies beyond is counted in the first and last cell. The variance is infinite where no level
+    has an edge.
+    """
+    levels = [np.array([scale.point(edge) for edge in level.edges]) for level in history]
+    counts, variances = _upwards(levels, history)
+    sums = [
+        np.concatenate([np.zeros((2, 1)), np.cumsum([own, spread], axis=1)], axis=1)
+        for own, spread in zip(counts, variances, strict=True)
+    ]
+    cuts = [levels[0][0], *(scale.point(edge) for edge in edges[1:-1]), levels[0][-1]]
+    return tuple(tuple(_between(levels, sums, *cell).tolist()) for cell in pairwise(cuts))
+
+
+def _between(levels: Sequence[NDArray[Any]], sums: Sequence[Floats], low: Any, high: Any) -> Floats:
+    """Count and variance between two points: of whole cells, and of parts of those at the ends.
+
+    A part is counted by itself, or is what the others leave of its cell, whichever has less noise.
+    """
+    if low >= high:
+        return np.zeros(2)
+    if not levels:
+        return np.array([0.0, inf])
+    edges = levels[0]
+    first, last = np.searchsorted(edges, low), np.searchsorted(edges, high, side="right") - 1
+    if first > last:  # inside one cell
+        return _part(levels, sums, int(last), low, high)
+    found = sums[0][:, last] - sums[0][:, first]
+    if edges[first] > low:
+        found = found + _part(levels, sums, int(first) - 1, low, edges[first])
+    if edges[last] < high:
+        found = found + _part(levels, sums, int(last), edges[last], high)
+    return found
+
+
+def _part(
+    levels: Sequence[NDArray[Any]], sums: Sequence[Floats], cell: int, low: Any, high: Any
+) -> Floats:
+    whole = sums[0][:, cell + 1] - sums[0][:, cell]
+    ends = levels[0][cell], levels[0][cell + 1]
+    own = _between(levels[1:], sums[1:], low, high)
+    left = _between(levels[1:], sums[1:], ends[0], low)
+    left = left + _between(levels[1:], sums[1:], high, ends[1])
+    rest = np.array([whole[0] - left[0], whole[1] + left[1]])
+    return own if own[1] <= rest[1] else rest
 
 
 Roundness = tuple[NDArray[Any], NDArray[Any], Floats]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -35,6 +35,10 @@ class Shape:
     decades: tuple[int, ...] = ()
     steps: tuple[int, ...] = ()
     roundness: tuple[int, ...] = ()
+    told: tuple[tuple[float, float], ...] = field(
+        default=(), compare=False, repr=False, kw_only=True
+    )
+    """While a release is made: what was counted in each cell on the way, and the noise's variance."""
 
     def facts(self) -> dict[str, tuple[Any, ...]]:
         """What a schema file says of it beside the edges, which tell where cells begin."""

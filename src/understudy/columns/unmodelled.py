@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from understudy.columns.base import MOST_CELLS, Column, Modelled, is_whole
 from understudy.columns.binned import Binned
 from understudy.columns.category import Category, checked_prefixes, is_parent
-from understudy.columns.estimate import learned
+from understudy.columns.estimate import learned, told
 from understudy.columns.ladder import Measured, Scale, rounds
 from understudy.columns.numeric import Integer, Number
 from understudy.columns.reading import flat, is_text, writes_text
@@ -472,6 +472,7 @@ class UndeclaredShape(UndeclaredOrdered):
         least = _LIGHT * history[0].sigma / rows * sum(shape.weights)
         shape = _joined(shape, MOST_BINS + len(cuts), least, cuts)
         shape = self._with_values(self._storable(shape, cuts))
+        shape = replace(shape, told=told(self.scale, history, shape.edges))
         return self._made(edges=shape.edges, shape=shape)
 
     def _with_values(self, shape: Shape) -> Shape:

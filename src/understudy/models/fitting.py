@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from understudy._types import Clique, Projection, Table
 from understudy.models.blocks import Block, blocks_of, column_blocks
 from understudy.models.junction import JunctionTree, grow
-from understudy.models.margins import one_ways
+from understudy.models.margins import Told, one_ways
 from understudy.models.measured import Measured, View
 from understudy.models.moves import Cloud, spread
 from understudy.models.smooth import smooth
@@ -78,9 +78,14 @@ class Fitted(View):
         return table
 
 
-def independent(shape: tuple[int, ...], measured: Sequence[Measured], rows: float) -> Fitted:
+def independent(
+    shape: tuple[int, ...],
+    measured: Sequence[Measured],
+    rows: float,
+    told: Sequence[Told] = (),
+) -> Fitted:
     """The fit of one-way tables alone: independent columns."""
-    estimates, deviations = one_ways(shape, measured, rows)
+    estimates, deviations = one_ways(shape, measured, rows, told=told)
     return Fitted(None, estimates, deviations)
 
 
@@ -94,6 +99,7 @@ def fit(
     project: Projection | None = None,
     ordered: Sequence[int] = (),
     twins: Sequence[Clique] = (),
+    told: Sequence[Told] = (),
     tell: Callable[[], None] = lambda: None,
 ) -> Fitted:
     """Fit everything that was measured; `cliques` are what sampled rows will be held to.
@@ -102,14 +108,15 @@ def fit(
 
     `ordered` says how many of each column's values, the first ones, are in an order: tables of pairs
     that were measured in runs of them are fitted smoothly (`smooth`). `twins` are columns of a child
-    with the same of a sibling, whose last value says that there is none.
+    with the same of a sibling, whose last value says that there is none. `told` is what was counted of
+    columns before (`margins`).
 
     `project` moves records that public rules forbid to the nearest that they allow. It does so before
     the records are weighed, so that what was measured is fitted by allowed records alone: the model
     gives nothing to any other.
     """
     rows = max(float(rows), 1.0)
-    estimates, deviations = one_ways(shape, measured, rows, ordered)
+    estimates, deviations = one_ways(shape, measured, rows, ordered, told)
     found, gains = blocks_of(shape, measured, estimates, rows, twins=twins, ordered=ordered)
     columns = column_blocks(estimates, deviations)
     blocks = [_smooth(block, estimates, ordered) for block in found if block.shows]

@@ -38,10 +38,13 @@ from understudy._types import Table
 from understudy.columns.tails import outward
 from understudy.models.measured import Labels, Measured, frequent, simplex
 
-__all__ = ["FREQUENT", "deconvolve", "one_way", "one_ways", "per_cell"]
+__all__ = ["FREQUENT", "Told", "deconvolve", "one_way", "one_ways", "per_cell"]
 
 Group = tuple[Labels, Table, Table]
 """Sums over values of one label: the labels, the variance and the estimate of each sum."""
+
+Told = tuple[tuple[float, float], ...]
+"""Of the first values of a column: a count, and the variance of its noise."""
 
 FREQUENT = 0.05
 """Values below this share are read together."""
@@ -69,12 +72,17 @@ def one_ways(
     measured: Sequence[Measured],
     rows: float,
     ordered: Sequence[int] = (),
+    told: Sequence[Told] = (),
 ) -> tuple[tuple[Table, ...], tuple[float, ...]]:
     """Counts of every column, and about the deviation of one; n and uniform where none was seen.
 
-    `ordered` says how many of each column's values, the first ones, are in an order.
+    `ordered` says how many of each column's values, the first ones, are in an order, and `told` what
+    was counted of its first values before.
     """
-    sums = [_Sums.empty(size) for size in shape]
+    before = [_Sums.empty(size) for size in shape]
+    for each, known in zip(before, told, strict=False):
+        each.add_told(known)
+    sums = [each.copy() for each in before]
     for m in measured:
         if m.labels is None:
             for axis, i in enumerate(m.clique):
@@ -83,7 +91,7 @@ def one_ways(
     if not pairs:
         return _estimates(sums, rows, one_way, ordered)
     estimates = _estimates(sums, rows, _projected)
-    plain = [_Sums.empty(size) for size in shape]
+    plain = before
     for m in measured:
         if m.labels is None and len(m.clique) != 2:
             for axis, i in enumerate(m.clique):
@@ -124,6 +132,12 @@ class _Sums:
 
     def copy(self) -> _Sums:
         return _Sums(self.precision.copy(), self.weighted.copy(), list(self.groups))
+
+    def add_told(self, known: Told) -> None:
+        """Counts of the first values, each with a variance of its own."""
+        for value, (count, variance) in enumerate(known):
+            self.precision[value] += 1 / variance
+            self.weighted[value] += count / variance if math.isfinite(variance) else 0.0
 
     def add_margin(self, m: Measured, axis: int) -> None:
         """A whole table, summed over its other columns."""

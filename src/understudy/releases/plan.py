@@ -16,7 +16,7 @@ again and checked.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_UP, Context, Decimal
 from fractions import Fraction
@@ -25,6 +25,7 @@ from typing import Any
 
 from understudy._version import __version__
 from understudy.columns.base import some
+from understudy.columns.binned import Binned
 from understudy.columns.estimate import usual_cells
 from understudy.errors import InputError
 from understudy.game.forecast import Errors
@@ -80,7 +81,19 @@ def design_of(
         schema.ordered,
         schema.weight,
         schema.twins,
-        schema.project if schema.constrained else None,
+        project=schema.project if schema.constrained else None,
+    )
+
+
+def _told(schema: Schema, found: Collection[str]) -> tuple[tuple[tuple[float, float], ...], ...]:
+    """What this release counted in the cells of columns while it found them; families not tried."""
+    if schema.weight > 1:
+        return ()
+    return tuple(
+        column.shape.told
+        if column.name in found and isinstance(column, Binned) and column.shape is not None
+        else ()
+        for column in schema.modelled
     )
 
 
@@ -191,6 +204,9 @@ class Prepared(Draft):
     def refined(self, schema: Schema) -> Prepared:
         """The same release for the schema that was found, planned within the zCDP filter."""
         draft = _draft(schema, self.options, self.budget, self.workload)
+        opened = () if self.declared is None else [c.name for c in self.declared.undeclared]
+        design = replace(draft.design, told=_told(schema, opened))  # never of an earlier release
+        draft = replace(draft, blueprint=replace(draft.blueprint, design=design))
         rest = self.plan[private_facts.REST].event
         inner = draft.blueprint.plan(accounting.rho(rest))
         if not isinstance(rest, Zcdp) or not accounting.fits(inner, rest):

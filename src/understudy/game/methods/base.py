@@ -140,6 +140,11 @@ class Design:
     """Columns of a child with the same of a sibling, whose last code says that there is none."""
     project: Projection | None = field(default=None, compare=False, repr=False)
     """Moves records that public rules forbid to the nearest that they allow; None without rules."""
+    told: tuple[tuple[tuple[float, float], ...], ...] = field(default=(), compare=False, repr=False)
+    """Of each column's first codes, what this release counted before, and the variance of its noise.
+
+    Only released numbers; no plan depends on them. Empty where there is none.
+    """
 
     def column(self, position: int) -> str:
         """How a message calls a column: by name, otherwise by position."""

@@ -135,7 +135,9 @@ class MaxEntMethod(Method):
     ) -> tuple[Opening | Survey | WorstAgain, Particles]:
         """The survey, or selections, against weighted records; columns alone without pairs."""
         closure, sigma = self._closure(design), _sigmas(plan)
-        data = Particles(self.records, ordered=_in_order(design), twins=design.twins)
+        data = Particles(
+            self.records, ordered=_in_order(design), twins=design.twins, told=design.told
+        )
         columns, pairs = (
             tuple(
                 FixedMarginals(tier.cliques, sigma[tier.purpose], tier.purpose)

@@ -9,6 +9,7 @@ import numpy as np
 from understudy._types import Clique
 from understudy.models import Measured, Weighted
 from understudy.models.fitting import Effort, Fitted, fit, independent
+from understudy.models.margins import Told
 from understudy.models.measured import total
 from understudy.players.base import Answers, DataPlayer, Kind, Problem
 from understudy.progress import passes, silent
@@ -36,6 +37,8 @@ class Particles(DataPlayer[State]):
     """How many of each column's values, the first ones, are in an order; empty: none of any."""
     twins: tuple[Clique, ...] = ()
     """Columns of a child with the same of a sibling, whose last value says that there is none."""
+    told: tuple[Told, ...] = ()
+    """Of each column's first values, what was counted before the game."""
 
     accepts = frozenset({Kind.TABLE, Kind.COARSENED})
     shows = Fitted
@@ -49,7 +52,7 @@ class Particles(DataPlayer[State]):
         measured, key = state
         if all(len(m.clique) < 2 for m in measured):
             rows = total(measured, problem.rows, problem.rows_sigma)
-            return independent(problem.shape, measured, rows)
+            return independent(problem.shape, measured, rows, self.told)
         records = self.size(problem.rows, len(problem.shape)) // 4
         effort = Effort(records, self.tree_cells // 4, sweeps=self.sweeps // 2 + 1)
         return self._fit(problem, measured, key, effort)
@@ -80,7 +83,7 @@ class Particles(DataPlayer[State]):
         self, problem: Problem, measured: tuple[Measured, ...], key: int, effort: Effort
     ) -> Fitted:
         rng = np.random.default_rng(key)
-        known = problem.cliques, problem.project, self.ordered, self.twins
+        known = problem.cliques, problem.project, self.ordered, self.twins, self.told
         rows = total(measured, problem.rows, problem.rows_sigma)
         if problem.watch is silent:
             return fit(problem.shape, measured, rows, effort, rng, *known)
