@@ -11,7 +11,7 @@ from tests.schema_strategies import columns
 from understudy.constraints import Rule
 from understudy.draft import RowsPerUnit, confirm
 from understudy.draft.answers import Choice, answered
-from understudy.draft.review import decision_named, decisions, opened
+from understudy.draft.review import again, decision_named, decisions, opened
 from understudy.errors import SchemaError
 from understudy.schema import (
     Boolean,
@@ -267,3 +267,21 @@ def test_short_lists_are_one_question_and_each_can_be_answered_alone():
     with pytest.raises(SchemaError, match="not codes like these"):
         answered(schema, short.of("ward"), Choice.PRIVATE)
     assert [d.key for d in decisions(answered(schema, short, Choice.PUBLIC))] == ["values:long"]
+
+
+def test_what_was_answered_can_be_asked_again():
+    who = Identifier("who", read_from_rows=("type",))
+    schema = confirm(Schema((who, listed("job", "a", "b"), ranged("age", 0, 9)), unit_word="row"))
+    assert decisions(schema) == ()
+    changed = answered(schema, again(schema, "age"), Choice.REPLACE, "0 to 120")
+    assert changed.columns[2].upper == 120
+    assert changed.columns[2].read_from_rows == ()
+    found = answered(schema, again(schema, "job"), Choice.PRIVATE)
+    assert again(found, "job").choices == (Choice.REPLACE, Choice.PRIVATE, Choice.DROP)
+    salted = answered(schema, again(schema, "unit"), Choice.REPLACE, "who 2")
+    salted = salted.protecting(dataclasses.replace(salted.unit, salt="2026"))
+    kept = answered(salted, again(salted, "unit"), Choice.REPLACE, "who 3")
+    assert (kept.unit.max_rows, kept.unit.salt) == (3, "2026")
+    for name in ("who", "nobody"):
+        with pytest.raises(SchemaError, match="no column that a release models"):
+            again(schema, name)

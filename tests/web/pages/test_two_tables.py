@@ -64,6 +64,7 @@ def test_two_files_are_drafted_reviewed_and_confirmed(custodian, files):
     page.post(f"{AT}/schema/confirm")
     text = page.client.get(f"{AT}/schema").text
     assert text.index("<h3>households</h3>") < text.index("<h3>persons</h3>")
+    assert text.count("tells households apart") == text.count(">written anew<") == 2
     answer = {"again": "persons.age", "choice": "replace", "text": "0 to 99"}
     page.post(f"{AT}/schema/decisions", **answer)
     assert schema_of(page).tables[1].columns[2].upper == 99

@@ -365,11 +365,19 @@ def _columns(schema: Schema, found: Sequence[Decision]) -> list[Row]:
     """Every column, of two tables those of the parents first."""
     tables = schema.named if isinstance(schema, FamilySchema) else {"": schema}
     asked = {(d.table, name) for d in found if d.topic is not Topic.UNIT for name in d.columns}
+    family, unit = family_of(schema), schema.unit
+    keys = {} if unit is None else {unit.column: "tells people apart"}
+    if family is not None:
+        keys = dict.fromkeys((family.key, family.foreign_key), f"tells {family.parent} apart")
     rows: list[Row] = []
     for table, own in tables.items():
         for column in own.columns:
             row = Row(column.name, table, "", "confirmed", None)
-            if isinstance(column, Identifier | Text):
+            if column.name in keys:
+                row = row._replace(
+                    holds=keys[column.name], becomes="written anew" if table else "left out"
+                )
+            elif isinstance(column, Identifier | Text):
                 written = isinstance(column, Identifier) and not column.dropped
                 row = row._replace(becomes="written anew" if written else "left out")
             else:
