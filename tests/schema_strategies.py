@@ -74,6 +74,7 @@ def integers(draw):
     if lower >= 0:
         dtypes.append("uint64")
     dtype = draw(st.sampled_from(dtypes))
+    facts["format"] = draw(st.sampled_from([None, "#,##0", "€0.00", "0 kg", "# ##0,0 %"]))
     return Integer(draw(NAMES), lower, upper, **facts, dtype=dtype, nullable=draw(st.booleans()))
 
 
@@ -84,6 +85,8 @@ def numbers(draw):
     width = draw(st.integers(1, 5000)) / draw(st.sampled_from([1, 3, 10, 1000]))
     dtype = draw(st.sampled_from(["float64", "float32", "string", "decimal128(20, 6)"]))
     facts = {"decimals": decimals, "dtype": dtype, "nullable": draw(st.booleans())}
+    if decimals is not None:
+        facts["format"] = draw(st.sampled_from([None, "#.##0,0000 €", "$0.0000"]))
     bins = draw(st.integers(1, 40))
     try:
         return Number(draw(NAMES), lower, lower + width, bins, **facts)

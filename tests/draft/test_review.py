@@ -3,14 +3,15 @@
 import dataclasses
 from datetime import date
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.schema_strategies import columns
 from understudy.constraints import Rule
-from understudy.draft import RowsPerUnit, confirm
-from understudy.draft.answers import Choice, answered
+from understudy.draft import RowsPerUnit, confirm, draft
+from understudy.draft.answers import Choice, Topic, answered
 from understudy.draft.review import again, decision_named, decisions, opened
 from understudy.errors import SchemaError
 from understudy.schema import (
@@ -285,3 +286,12 @@ def test_what_was_answered_can_be_asked_again():
     for name in ("who", "nobody"):
         with pytest.raises(SchemaError, match="no column that a release models"):
             again(schema, name)
+
+
+def test_how_numbers_and_dates_are_written_is_told():
+    fees = [f"{i * 1234:,}.50 €".translate(str.maketrans(",.", ".,")) for i in range(900)]
+    schema = draft(
+        pa.table({"fee": fees, "on": [f"{1 + i % 28}.{1 + i % 12}.2020" for i in range(900)]})
+    )
+    types = next(each for each in decisions(schema) if each.topic is Topic.TYPES)
+    assert types.holds[-1] == "formats: fee #.##0,00 €, on %d.%m.%Y"

@@ -548,12 +548,15 @@ def _types(columns: Sequence[Column]) -> list[Decision]:
     if empty:
         filled = f"cells may be empty in {_some(empty)}, and in no other column"
     written = f", written as {_quoted(tokens)}" if tokens else ""
+    known = {column.name: column_facts(column).get("format") for column in marked}
+    formats = [f"{name} {form}" for name, form in known.items() if form]
+    forms = (f"formats: {_some(formats)}",) if formats else ()
     return [
         Decision(
             Topic.TYPES,
             tuple(column.name for column in marked),
             "Are types, empty cells and their spelling right?",
-            (f"types: {words}", filled + written),
+            (f"types: {words}", filled + written, *forms),
             f"which columns have empty cells ({len(empty)} of {len(marked)}) and how numbers and "
             "dates are written",
             "That a column has no empty cell is seldom a secret. Where it is, say that every column "
