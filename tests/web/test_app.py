@@ -59,8 +59,6 @@ def fuzz(api, examples):
             parameters = case.path_parameters or {}
             if "identity" in parameters and tried % 4:
                 parameters["identity"] = THERE["/" + case.path.split("/")[1]]
-            if "at" in parameters:
-                parameters["at"] = tried % 4
             response = case.call(headers=headers, timeout=PATIENCE)
             case.validate_response(response, checks=[not_a_server_error], headers=headers)
 
@@ -70,7 +68,7 @@ def fuzz(api, examples):
 
 def test_no_request_breaks_the_page(api):
     assert len(operations(api[0])) > 30
-    assert fuzz(api, 2) > 80
+    assert fuzz(api, 2) > 70
 
 
 @pytest.mark.slow

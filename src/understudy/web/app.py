@@ -17,7 +17,7 @@ from understudy.errors import UnderstudyError
 from understudy.web.errors import NotReady, headline_of
 from understudy.web.guard import Guard, Settings, own_form
 from understudy.web.jobs import Jobs, Launch
-from understudy.web.pages import accounts, audits, login, planning, releases, tables
+from understudy.web.pages import accounts, audits, login, planning, releases, schemas, tables
 from understudy.web.pages import jobs as job_pages
 from understudy.web.people import HOURS, People, TooManyTries
 from understudy.web.proxy import BehindProxy
@@ -54,7 +54,7 @@ def create_app(
         dependencies=[Depends(own_form)],
     )
     app.state.site = site
-    for room in (login, tables, planning, job_pages, releases, accounts, audits):
+    for room in (login, tables, schemas, planning, job_pages, releases, accounts, audits):
         app.include_router(room.router)
     app.mount("/static", StaticFiles(packages=[("understudy.web", "static")]), name="static")
     app.add_exception_handler(UnderstudyError, _refused)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from understudy.draft import rows_per_unit
 from understudy.draft.review import decisions, opened
 from understudy.schema import Category, Identifier, Integer, Schema
 from understudy.units import Unit
-from understudy.web.pages.tables import version_of
+from understudy.web.pages.schemas import version_of
 
 
 def test_from_an_upload_to_an_answer_without_a_script(custodian):
