@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Form, Request
+from pydantic import BaseModel
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from understudy import files
@@ -191,11 +192,27 @@ _TYPED = {
 }
 
 
+class AnswerForm(BaseModel, frozen=True, extra="allow"):
+    """An answer as typed: to which question, and what. Ticked lines are `only-1` and so on."""
+
+    key: str = ""
+    part: str = ""
+    again: str = ""
+    version: str = ""
+    choice: str = ""
+    ready: str = ""
+    text: str = ""
+    column: str = ""
+    max_rows: str = ""
+    equal: str = ""
+
+
 @router.post("/tables/{identity}/schema/decisions")
-async def decide(request: Request, site: Here, table: Named) -> Response:
+async def decide(
+    request: Request, site: Here, table: Named, sent: Annotated[AnswerForm, Form()]
+) -> Response:
     """Keep the answer to a question: a decision of the draft, a line of it, or one answered before."""
-    sent = await request.form()
-    form = {key: value for key, value in sent.items() if isinstance(value, str)}
+    form = {name: value for name, value in sent if isinstance(value, str) and value}
     said = list[str]()
     try:
         before = schema = load_schema(table)
