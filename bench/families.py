@@ -1,13 +1,13 @@
 """Two levels: households with persons, and patients with visits, released flat and as views.
 
     python -m bench families [--diabetes diabetic_data.csv.gz] [--epsilon 1 3.2 10] [--seeds 3]
-        [--processes 1]
+        [--processes 1] [--seeded]
 
 Errors are mean total variations over all tables of a kind, in families: a child of a family of s counts
 1/s. Tables of siblings are those of children who have one. `flat` is one table of children with their
 parent's columns and a bound of rows a family, sorted by the parent's columns and cut into families;
 `independent` releases views without pairs of siblings; `rules` is `views` with what must hold inside a
-family in the schema.
+family in the schema. `--seeded` takes the noise of tests, where the real source is not installed.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -34,12 +35,14 @@ from bench import households as homes
 from bench import visits as stays
 from understudy._types import Clique
 from understudy.constraints.rule import Rule
+from understudy.privacy.noise import Noise
 from understudy.queries.families import EncodedFamilies, ViewCounts
 from understudy.releases.families import FamilyRelease
 from understudy.schema import Category, Identifier, Integer, Schema
 from understudy.schema.family import Family, FamilySchema
 from understudy.source import read
 from understudy.source.families import families_of
+from understudy.testing import SeededNoise
 from understudy.units import Unit
 
 DELTA = "1e-6"
@@ -246,7 +249,7 @@ def errors(case: Case, families: EncodedFamilies, truth: EncodedFamilies) -> Err
 # --- ways ----------------------------------------------------------------------------------------
 
 
-def flat(case: Case, epsilon: str, key: int) -> EncodedFamilies:
+def flat(case: Case, epsilon: str, key: int, noise: Noise | None) -> EncodedFamilies:
     """One table with at most K rows of a family, cut into families again."""
     parents, children, family = case.schema.tables
     truth = case.truth
@@ -257,7 +260,9 @@ def flat(case: Case, epsilon: str, key: int) -> EncodedFamilies:
     columns = [Integer(n, 0, size - 1) for n, size in zip(names, domains, strict=True)]
     schema = Schema((Identifier("who"), *columns), unit=Unit("who", family.max_children))
     table = pa.table({"who": owner.astype(str), **dict(zip(names, codes, strict=True))})
-    made = us.release(table, schema, epsilon=epsilon, delta=DELTA, rows_public=owner.size, key=key)
+    made = us.release(
+        table, schema, epsilon=epsilon, delta=DELTA, rows_public=owner.size, key=key, noise=noise
+    )
     rows = np.stack(schema.encode(made.rows), axis=1).astype(np.int64)
     at = len(parents.shape)
     rows = rows[np.lexsort(rows[:, [*range(at), at]].T)]
@@ -276,7 +281,14 @@ def flat(case: Case, epsilon: str, key: int) -> EncodedFamilies:
 
 
 def views(
-    case: Case, epsilon: str, key: int, which: str, *, triples: bool = False, ruled: bool = False
+    case: Case,
+    epsilon: str,
+    key: int,
+    noise: Noise | None,
+    which: str,
+    *,
+    triples: bool = False,
+    ruled: bool = False,
 ) -> FamilyRelease:
     """A release of families with these pairs of siblings."""
     schema = case.siblings(which, case.rules if ruled else ())
@@ -289,18 +301,20 @@ def views(
         ]
     made = us.release(
         (case.parents, case.children), schema, epsilon=epsilon, delta=DELTA, key=key,
-        workload=workload,
+        workload=workload, noise=noise,
     )  # fmt: skip
     assert isinstance(made, FamilyRelease)
     return made
 
 
-def released(case: Case, epsilon: str, key: int, which: str, **more: bool) -> EncodedFamilies:
+def released(
+    case: Case, epsilon: str, key: int, noise: Noise | None, which: str, **more: bool
+) -> EncodedFamilies:
     """The families of `views`."""
-    return views(case, epsilon, key, which, **more).families.codes
+    return views(case, epsilon, key, noise, which, **more).families.codes
 
 
-WAYS: Mapping[str, Callable[[Case, str, int], EncodedFamilies]] = {
+WAYS: Mapping[str, Callable[[Case, str, int, Noise | None], EncodedFamilies]] = {
     "flat": flat,
     "independent": partial(released, which="none"),
     "same": partial(released, which="same"),
@@ -321,6 +335,7 @@ class Run:
     way: str
     seed: int
     diabetes: Path | None
+    seeded: bool
 
     @property
     def sensible(self) -> bool:
@@ -332,7 +347,9 @@ class Run:
         case = _case(self.case, self.diabetes)
         truth = case.truth
         start = time.process_time()
-        families = WAYS[self.way](case, self.epsilon, self.seed)
+        drawn = crc32(f"{self.case} {self.epsilon} {self.way} {self.seed}".encode())
+        noise = SeededNoise(drawn) if self.seeded else None
+        families = WAYS[self.way](case, self.epsilon, self.seed, noise)
         seconds = time.process_time() - start
         return {**errors(case, families, truth), "CPU s": seconds}
 
@@ -375,11 +392,14 @@ def main(options: list[str] | None = None) -> None:
     parser.add_argument("--only", choices=["households", "visits", "diabetes"])
     parser.add_argument("--ways", nargs="+", default=[*WAYS], choices=[*WAYS])
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument(
+        "--seeded", action="store_true", help="noise from seeds, no private release"
+    )
     asked = parser.parse_args(options)
     names = ["households", "visits", *(["diabetes"] if asked.diabetes else [])]
     names = [name for name in names if asked.only in (None, name)]
     runs = [
-        Run(name, epsilon, way, seed, asked.diabetes)
+        Run(name, epsilon, way, seed, asked.diabetes, asked.seeded)
         for name, epsilon, way in itertools.product(names, asked.epsilon, asked.ways)
         for seed in range(asked.seeds)
     ]

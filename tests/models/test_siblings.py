@@ -1,11 +1,13 @@
 """What is believed of tables of siblings is what made them, on either side of who has a sibling."""
 
+import math
+
 import numpy as np
 import pytest
 
 from understudy.models.blocks import blocks_of
 from understudy.models.measured import Measured
-from understudy.models.siblings import apart, believed, sides
+from understudy.models.siblings import Seen, agree, apart, believed, sides
 
 ROWS, SIGMA, VALUES = 100_000.0, 300.0, 12
 
@@ -63,7 +65,7 @@ def test_the_fit_uses_it_for_columns_of_siblings_alone():
         for twins in ((), ((2, 1),))
     )
     inner = np.arange(counts.size).reshape(counts.shape)[:, :-1]
-    assert (joined.y == own.y).all()
+    assert joined.y == pytest.approx(own.y)
     assert (joined.ratio[inner] > 2 * own.ratio[inner]).all()
     both = blocks_of(counts.shape, measured, columns, ROWS, twins=((2, 0), (2, 1)))[0][0]
     assert (both.ratio == own.ratio).all()
@@ -141,3 +143,54 @@ def test_the_fit_leaves_a_side_empty_of_a_column_and_itself_alone():
         inner = current.reshape(counts.shape)[:, :-1]
         assert (inner[above(inner)].sum() == 0) == empty
         np.testing.assert_allclose(inner.sum(axis=1), counts[:, :-1].sum(axis=1), atol=500)
+
+
+def seen(share, rng):
+    """Two columns of five and seven values of siblings, and the other way round: (as made, as seen).
+
+    `share` of their deviations are the same in both tables.
+    """
+    made, tables = {}, {}
+    both = rng.standard_normal((5, 7))
+    for clique in ((0, 3), (1, 2)):
+        own = math.sqrt(share) * both + math.sqrt(1 - share) * rng.standard_normal((5, 7))
+        own = beyond_columns(own) if clique == (0, 3) else beyond_columns(own).T
+        base = np.full((own.shape[0], own.shape[1] + 1), 200.0)
+        base[:, -1] = 5000.0
+        made[clique] = np.hstack([base[:, :-1] + 150 * own, base[:, -1:]])
+        noise = beyond_columns(rng.normal(0, 150, base.shape))
+        margins = base.sum(axis=1), base.sum(axis=0)
+        flat = (made[clique] + noise).reshape(-1)
+        variance = np.full(base.size, 150.0**2)
+        tables[clique] = Seen(flat, np.full(base.size, 200.0), variance, margins, None)
+    return made, tables
+
+
+def squares(made, tables):
+    """How far tables are off those of siblings."""
+    off = [tables[clique].y.reshape(table.shape) - table for clique, table in made.items()]
+    return sum(float((each[:, :-1] ** 2).sum()) for each in off)
+
+
+@pytest.mark.parametrize(("share", "least", "most"), [(1.0, 0.0, 0.85), (0.0, 0.9, 1.1)])
+def test_two_columns_of_siblings_are_seen_the_other_way_round_as_well(share, least, most):
+    before = after = 0.0
+    for key in range(20):
+        made, tables = seen(share, np.random.default_rng(key))
+        before += squares(made, tables)
+        agree(tables, ((0, 2), (1, 3)))
+        after += squares(made, tables)
+    assert least < after / before < most
+
+
+def test_who_has_no_sibling_is_the_mean_of_what_all_tables_of_a_column_say():
+    rng = np.random.default_rng(0)
+    margins = np.array([500.0, 500.0]), np.array([200.0, 200.0, 600.0])
+    tables = {
+        (0, twin): Seen(rng.normal(200, 20, 6), np.ones(6), np.full(6, variance), margins, None)
+        for twin, variance in ((2, 1.0), (3, 3.0))
+    }
+    one, other = (tables[0, twin].y.reshape(2, 3)[:, -1].copy() for twin in (2, 3))
+    agree(tables, ((0, 2), (1, 3)))
+    for twin in (2, 3):
+        assert tables[0, twin].y.reshape(2, 3)[:, -1] == pytest.approx(0.75 * one + 0.25 * other)

@@ -28,7 +28,7 @@ from understudy.models.margins import FREQUENT, one_ways, per_cell, stands_out
 from understudy.models.measured import Labels, Measured, frequent, merge
 from understudy.models.residual import centered
 from understudy.models.scores import scores
-from understudy.models.siblings import Joined, apart, sides
+from understudy.models.siblings import Joined, Seen, agree, apart, sides
 from understudy.models.siblings import believed as believed_of_siblings
 
 __all__ = ["Belief", "Block", "beliefs", "blocks_of", "column_blocks"]
@@ -211,6 +211,7 @@ def blocks_of(
     siblings = {other for _, other in twins}
     blocks: list[Block] = []
     gains: dict[Clique, float] = {}
+    shared: dict[Clique, Seen] = {}
     for clique in dict.fromkeys([*whole, *merged]):
         expected = _expected(clique, estimates, rows, prior)
         views: list[_Seen] = []
@@ -228,6 +229,9 @@ def blocks_of(
             block, found = _view(clique, (labels, values, sigma), expected, rows, others, joined)
             blocks.append(block)
             gain = max(gain, found)
+            if joined and block.margins and block.ratio.min() > _SURE:
+                told = block.y, block.ratio, block.noise, block.margins
+                shared[clique] = Seen(*told, joined.trend)
             noise = np.zeros(values.shape) if rng is None else rng.normal(0, sigma, values.shape)
             noise = _beyond_columns(noise)
             block.again[:] = noise.reshape(-1)
@@ -239,6 +243,7 @@ def blocks_of(
         gains[clique] = gain
         if len(clique) > 2:  # its pairs must be able to meet in the tree as well
             gains[clique] = gain + 1e-9
+    agree(shared, twins)
     return blocks, gains
 
 

@@ -13,30 +13,39 @@ cells on one side of the diagonal are also explained by two numbers, with much l
 cells have: the shares of siblings beside the diagonal and of others, spread as those of independent
 columns, both zero as likely as not. Where that makes the cells likelier than κ does, it is believed:
 that the side is empty if this is likelier than not, and otherwise the mean of what else may be.
+
+What a column and another one of a sibling have in common, the same two the other way round mostly have
+as well, exactly so where siblings have no order. So such a cell is seen twice (`agree`): their
+deviations go along with each other by a part r, found as what makes both tables likeliest. And of who
+has no sibling all tables of a column say the same, so their mean is taken.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from understudy._types import Table
+from understudy._types import Clique, Table
 from understudy.models.residual import centered
 
-__all__ = ["Joined", "apart", "believed", "sides"]
+__all__ = ["Joined", "Seen", "agree", "apart", "believed", "sides"]
 
 _TRIED = np.geomspace(1e-3, 1e7, 81)
 """κ, where 1 would give a cell as much variance as noise does."""
-_LEAST = 0.05
-"""The least κ of who has a sibling, in deviations of noise."""
+_LEAST, _MOST = 0.05, 2.0
+"""The least and the most κ of who has a sibling, in deviations of noise. All tables of a column say it,
+each with noise of its own: believed more, they would pull the fit to and fro."""
 _SHARES = np.append(0.0, np.geomspace(0.01, 0.5, 30))
 _PRIOR = np.append(math.sqrt(0.5), np.full(30, (1 - math.sqrt(0.5)) / 30))
 """Shares of siblings on one side of the diagonal, beside it and anywhere, and how likely each is before
 the table is seen: that there are neither is as likely as not."""
 _LIKELIER = 5.0
 """By how many nats they must explain the cells of a side better than κ."""
+_ALONG = np.array([0.0, 0.5, 0.8, 0.95, 1.0])
+"""Parts r of a deviation that the same cell the other way round may have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +56,17 @@ class Joined:
     """Whether it is the same column."""
     trend: Table | None
     """The products of both columns' scores, where both are ordered."""
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """A table of siblings, flat, as a block of the fit has it; `agree` changes y and the ratio."""
+
+    y: Table
+    ratio: Table
+    noise: Table
+    margins: tuple[Table, Table]
+    trend: Table | None
 
 
 def apart(residual: Table, base: Table) -> Table:
@@ -73,12 +93,44 @@ def believed(residual: Table, base: Table, noise: Table, trend: Table | None = N
     kappa = np.empty(base.shape)
     kappa[:, -1] = _by_square(residual[:, -1], base[:, -1], noise[:, -1])
     expected = apart(residual, base)
-    beyond = centered(base[:, :-1] + residual[:, :-1] - expected)
-    if trend is not None:
-        along = centered(expected * trend[:, :-1])
-        beyond = beyond - along * float((along * beyond).sum() / max((along**2).sum(), 1e-300))
+    beyond = _beside(centered(base[:, :-1] + residual[:, :-1] - expected), expected, trend)
     kappa[:, :-1] = _likeliest(beyond, expected, noise[:, :-1])
     return kappa.reshape(-1)
+
+
+def agree(tables: Mapping[Clique, Seen], twins: Sequence[Clique]) -> None:
+    """Let tables of siblings say what others say as well.
+
+    Of who has no sibling those of one column, of what siblings share that of both columns the other
+    way round. With x₁ and x₂ a cell's deviations, each of variance κ·b and r·κ·b in common, x₂ seen
+    with noise v₂ is x₁ seen as x₂/r with noise (v₂ + (1 − r²)·κ·b)/r². In a column and itself the
+    diagonal is left out.
+    """
+    own = {twin: i for i, twin in twins}
+    sibling = {i: twin for twin, i in own.items()}
+    seen = {clique: _Inner.of(table) for clique, table in tables.items()}
+    for clique, one in seen.items():
+        other = seen.get((own[clique[1]], sibling.get(clique[0], -1)))
+        if other is None or one.off.shape != other.off.T.shape:
+            continue
+        spread = np.sqrt(one.spread * other.spread.T)
+        off, noise = other.off.T, other.noise
+        held = ~np.eye(*off.shape, dtype=bool) if one is other else np.ones(off.shape, bool)
+        r = _in_common((one.off[held], off[held]), (one.noise, noise), spread[held])
+        more = noise + (1 - r * r) * spread
+        least = 1 / (1 / one.noise + r * r / more)
+        values = least * (one.off / one.noise + r * off / more)
+        shape = off.shape[0], off.shape[1] + 1
+        table = tables[clique]
+        y, ratio = table.y.reshape(shape)[:, :-1], table.ratio.reshape(shape)[:, :-1]
+        y[held] += (values - one.off)[held]
+        ratio[held] *= (least / one.noise)[held]
+    for column in sorted({clique[0] for clique in tables}):
+        same = [table for clique, table in tables.items() if clique[0] == column]
+        ends = np.stack([table.y.reshape(table.margins[0].size, -1)[:, -1] for table in same])
+        mean = np.average(ends, axis=0, weights=[1 / table.noise.mean() for table in same])
+        for table in same:
+            table.y.reshape(mean.size, -1)[:, -1] = mean
 
 
 def sides(values: Table, expected: Table, noise: float) -> Table:
@@ -119,10 +171,50 @@ def sides(values: Table, expected: Table, noise: float) -> Table:
     return found
 
 
+@dataclass(frozen=True, eq=False)
+class _Inner:
+    """Of a table those with a sibling: deviations beside a trend, their believed variance, noise."""
+
+    off: Table
+    spread: Table
+    noise: float
+
+    @classmethod
+    def of(cls, table: Seen) -> _Inner:
+        """Of a table as the fit has it."""
+        first, second = table.margins
+        shape, base = (first.size, second.size), np.multiply.outer(first, second) / first.sum()
+        free = max((first.size - 1) * (second.size - 1), 1)
+        residual = table.y.reshape(shape) - base
+        expected = apart(residual, base)
+        kappa = (table.noise * base.size / free / table.ratio).reshape(shape)
+        off = _beside(centered((base + residual)[:, :-1] - expected), expected, table.trend)
+        return cls(off, kappa[:, :-1] * expected, float(table.noise.mean()))
+
+
+def _in_common(off: tuple[Table, Table], noise: tuple[float, float], spread: Table) -> float:
+    """The r of those tried under which deviations with these variances are likeliest."""
+    shared = np.multiply.outer(_ALONG, spread)
+    one, other = noise[0] + spread, noise[1] + spread
+    rest = one * other - shared**2
+    squares = off[0] ** 2 * other + off[1] ** 2 * one - 2 * off[0] * off[1] * shared
+    return float(_ALONG[int((-(squares / rest + np.log(rest)).sum(axis=1)).argmax())])
+
+
+def _beside(beyond: Table, expected: Table, trend: Table | None) -> Table:
+    """Deviations without what goes along with a trend."""
+    if trend is None:
+        return beyond
+    along = centered(expected * trend[:, :-1])
+    return beyond - along * float((along * beyond).sum() / max((along**2).sum(), 1e-300))
+
+
 def _by_square(off: Table, base: Table, noise: Table) -> float:
     """κ from what the squares of deviations have beyond noise and one deviation of its squares."""
     beyond = float((off**2).sum()) - float(noise.mean()) * (off.size + math.sqrt(2 * off.size))
-    return max(beyond / max(float(base.sum()), 1e-9), _LEAST * math.sqrt(float(noise.mean())))
+    deviation = math.sqrt(float(noise.mean()))
+    kappa = beyond / max(float(base.sum()), 1e-9)
+    return min(max(kappa, _LEAST * deviation), _MOST * deviation)
 
 
 def _likeliest(off: Table, base: Table, noise: Table) -> float:

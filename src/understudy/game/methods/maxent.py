@@ -181,7 +181,7 @@ class MaxEntMethod(Method):
         """Counting pairs, drawing their noise and fitting the records."""
         closure = self._closure(design)
         d, many, counted = len(design.shape), _cells(design, closure), rows / design.weight
-        records = Particles(self.records).size(rows, d)
+        records = Particles(self.records, twins=design.twins).size(rows, d)
         pairs = "1 pair" if len(closure) == 1 else f"{len(closure):,} pairs"
         measured, rest = f"all {d} columns and {pairs} are measured", "the rest is inferred"
         if WorstAgain.SELECT in plan:

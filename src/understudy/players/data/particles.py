@@ -76,8 +76,12 @@ class Particles(DataPlayer[State]):
         return fitted.model
 
     def size(self, rows: int, columns: int) -> int:
-        """How many records: eight for a row, fewer where so many columns would not fit in memory."""
-        return max(_LEAST, min(self.records, 8 * rows, _ENTRIES // max(columns, 1)))
+        """How many records: eight for a row, fewer where so many columns would not fit in memory.
+
+        Twice as many of families, for mostly only some have siblings.
+        """
+        most = self.records * (2 if self.twins else 1)
+        return max(_LEAST, min(most, 8 * rows, _ENTRIES // max(columns, 1)))
 
     def _fit(
         self, problem: Problem, measured: tuple[Measured, ...], key: int, effort: Effort
