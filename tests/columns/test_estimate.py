@@ -327,3 +327,13 @@ def test_cells_that_no_level_has_an_edge_of_are_not_told():
     scale = Scale(0, 10**6)
     history = [Measured((0, 10, 1000, 10**6 + 1), np.array([5, 50, 500]), 2.0)]
     assert told(scale, history, (0, 10, 500, 10**6)) == ((5, 4.0), (0.0, np.inf), (500.0, np.inf))
+
+
+def test_a_tail_below_the_noise_goes_on_as_it_came():
+    points = np.rint(np.exp(8 + 1.3 * RNG(5).standard_normal(ROWS))).astype(np.int64)
+    for beyond in (100_000, 200_000):  # 69 and 11 rows, where a count has a noise of 85
+        far = [
+            np.mean(drawn(Scale(0, 10**7), points, rho=0.3 * RHO, seed=seed)[1] >= beyond)
+            for seed in range(12)
+        ]
+        assert 0.5 < np.median(far) / np.mean(points >= beyond) < 2

@@ -1,15 +1,16 @@
 """From the released levels of a ladder to the shape of its column: post-processing.
 
 (1) Upwards, a cell's count is the mean of its own and its parts' sum, by precision. (2) The first
-level: a piecewise constant fit says which cells hold anything; beyond the last of them a few cells
-get what their count and the trend before them suggest. (3) Downwards, the parts of every opened cell
-get such a fit too, and are scaled to their cell by one factor: adding the same number to all parts
-would put rows into empty ones far away. (4) Cells for the model are cut from the leaves.
+level: a piecewise constant fit says which cells hold anything; beyond the last that are clear of noise
+cells get what all counts from there on tell of a tail (`tails`). (3) Downwards, the parts of every
+opened cell get such a fit too, and are scaled to their cell by one factor: adding the same number to
+all parts would put rows into empty ones far away. (4) Cells for the model are cut from the leaves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, nextafter, sqrt
 from typing import Any
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from understudy.columns.ladder import Measured, Rounds, Scale, rounds
 from understudy.columns.shape import Shape, multiples, row_of
+from understudy.columns.tails import outward
 
 Floats = NDArray[np.float64]
 
@@ -31,8 +33,14 @@ LAST_RESORTS = ((3.0, 2.0), (2.0, 1.5))
 """The same where nothing is found."""
 CLEAR = 4.0
 """The last cell found holds so many deviations by itself."""
-TRACE = 0.05
+TRACE = 0.01
 """A tail ends where less than so many deviations are expected."""
+PLAIN, BULK, FARTHEST = 8.0, 8, 12
+"""Beyond so many deviations a cell is no tail; so many pieces before the tail say how it begins, and
+it has so many at most."""
+UNIT, FALL = 1 / 3, (2.0, 0.3)
+"""A unit of a tail, of a usual cell of the first level; what is below two deviations falls by that much
+in each (generated columns, ε from 0.1 to 10)."""
 AT_BOUND = 2.0
 """Zero is believed sooner, and so are bounds that values reach: all beyond is counted there."""
 PART_FOUND, PART_STEP = 2.5, 2.7
@@ -198,7 +206,7 @@ def _leaves(
     levels = [np.array([scale.point(edge) for edge in level.edges]) for level in history]
     counts, variances = _upwards(levels, history)
     known, sigma = counts[0], np.sqrt(variances[0])
-    mass = _top(scale, levels[0], counts[0], sigma)
+    mass = _top(scale, levels[0], counts[0], sigma, _pieces(scale, levels, counts, variances))
     faint = FAINT if scale.bounded else FAINT_OPEN
     for at in range(1, len(levels)):
         parts = np.searchsorted(levels[at], levels[at - 1])
@@ -236,7 +244,9 @@ def _upwards(
     return counts[::-1], variances[::-1]
 
 
-def _top(scale: Scale, edges: NDArray[Any], counts: Floats, sigma: Floats) -> Floats:
+def _top(
+    scale: Scale, edges: NDArray[Any], counts: Floats, sigma: Floats, pieces: Pieces
+) -> Floats:
     """The first level: what of it holds anything, and how much."""
     points = _points(scale, edges)
     line = np.flatnonzero(~points)
@@ -256,7 +266,9 @@ def _top(scale: Scale, edges: NDArray[Any], counts: Floats, sigma: Floats) -> Fl
         if mass.any():
             if not scale.even:
                 mass[line] = _without_ends(mass[line], y, s)
-            mass[line] = _tails(mass[line], y, s, width)
+            for side in (1, -1):
+                mass[line] = _with_tail(mass[line], y, s, line, pieces, side)
+            mass[line] = np.where(mass[line] >= TRACE * s, mass[line], 0.0)
             return mass
     best = np.argmax(counts / sigma)  # nothing but noise: any guess will do
     mass[best] = max(counts[best], sigma[best])
@@ -277,10 +289,16 @@ def _measure(scale: Scale, edges: NDArray[Any]) -> Floats:
     """How much of the axis a top cell takes: decades where the cells are, else their widths."""
     width = np.diff(edges).astype(np.float64)
     low, high = np.abs(edges[:-1].astype(np.float64)), np.abs(edges[1:].astype(np.float64))
-    if np.median(width) * len(width) > 0.2 * width.sum():  # even cells
+    if _evenly(edges):
         return width
     small, large = np.minimum(low, high), np.maximum(low, high)
     return np.clip(np.log10((large + 1e-300) / np.maximum(small, 1e-300)), 0.02, 0.5)
+
+
+def _evenly(edges: NDArray[Any]) -> bool:
+    """Whether the cells are about as wide as each other."""
+    width = np.diff(edges).astype(np.float64)
+    return bool(np.median(width) * len(width) > 0.2 * width.sum())
 
 
 def _without_ends(fit: Floats, y: Floats, sigma: Floats) -> Floats:
@@ -295,48 +313,72 @@ def _without_ends(fit: Floats, y: Floats, sigma: Floats) -> Floats:
     return fit
 
 
-def _tails(fit: Floats, y: Floats, sigma: Floats, width: Floats) -> Floats:
-    """Up to three cells beyond each end of what was found, by their counts and the trend."""
-    held = np.flatnonzero(fit)
-    if not len(held):
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """The line in pieces, in order: of about a unit where a cell was opened, else as long as it is."""
+
+    cell: NDArray[np.intp]
+    counts: Floats
+    sigma: Floats
+    lengths: Floats
+    """In units."""
+
+
+def _pieces(
+    scale: Scale,
+    levels: Sequence[NDArray[Any]],
+    counts: Sequence[Floats],
+    variances: Sequence[Floats],
+) -> Pieces:
+    """Of the finest parts; their counts add up to those of their cells."""
+    fine, spread = counts[0], variances[0]
+    for at in range(1, len(levels)):
+        begins = np.searchsorted(levels[at], levels[at - 1])
+        many, own = np.diff(begins), variances[at]
+        off = np.repeat(fine - np.add.reduceat(counts[at], begins[:-1]), many)
+        share = own / np.repeat(np.add.reduceat(own, begins[:-1]), many)
+        fine = counts[at] + share * off
+        spread = np.where(np.repeat(many, many) == 1, np.repeat(spread, many), own)
+    outer, usual = _measure(scale, levels[0]), ~_points(scale, levels[0])
+    middle = float(np.median(outer[usual])) if usual.any() else 1.0
+    usual &= outer >= 0.2 * middle  # else a rest beside a code
+    cell = np.searchsorted(levels[0], levels[-1][:-1], side="right") - 1
+    edges = levels[-1].astype(np.float64)
+    if not _evenly(levels[0]):
+        edges = np.log10(np.maximum(np.abs(edges), 1e-300))
+    length = np.abs(np.diff(edges))
+    whole = outer / (UNIT * middle)
+    length *= (whole / np.maximum(np.bincount(cell, length), 1e-300))[cell]
+    reached = np.cumsum(length) - (np.cumsum(whole) - whole)[cell]
+    group = np.minimum((reached - 1e-9).astype(int), np.maximum(np.rint(whole)[cell] - 1, 0))
+    starts = np.flatnonzero(np.diff(cell, prepend=-1) | np.diff(group, prepend=-1).astype(bool))
+    starts = starts[usual[cell[starts]]]
+    stops = np.searchsorted(starts, np.arange(len(cell)), side="right") - 1
+    kept = usual[cell]
+    sums = (np.bincount(stops[kept], each[kept], len(starts)) for each in (fine, spread, length))
+    y, variance, lengths = (np.asarray(each, np.float64) for each in sums)
+    return Pieces(cell[starts], y, np.sqrt(variance), lengths)
+
+
+def _with_tail(
+    fit: Floats, y: Floats, sigma: Floats, line: NDArray[np.intp], pieces: Pieces, side: int
+) -> Floats:
+    """What was found, with the cells beyond the last clear one as all counts together tell them."""
+    clear = np.flatnonzero((fit > 0) & (y > PLAIN * sigma))
+    last = (clear[-1] if side > 0 else clear[0]) if len(clear) else np.argmax(fit)
+    order = np.arange(len(pieces.cell))[::side]
+    beyond = side * (pieces.cell[order] - line[last]) > 0
+    begin = int(np.argmax(beyond))
+    if not begin or fit[last] <= 0:
         return fit
-    out, usual = fit.copy(), float(np.median(width))
-    for end, side in ((held[-1], 1), (held[0], -1)):
-        for at in range(end + side, end + 4 * side, side):
-            if not 0 <= at < len(fit):
-                break
-            if width[at] < 0.2 * usual:  # a rest beside a code for missing values
-                continue
-            before = [
-                out[b] / width[b] if 0 <= b < len(fit) else 0.0
-                for b in (at - side, at - 2 * side, at - 3 * side)
-            ]
-            out[at] = _expected(before, y[at] / width[at], sigma[at] / width[at]) * width[at]
-            if out[at] < TRACE * sigma[at]:
-                out[at] = 0.0
-                break
-    return out
-
-
-_NODES = np.linspace(-2.5, 2.5, 41)
-
-
-def _expected(before: Sequence[float], y: float, sigma: float) -> float:
-    """The posterior mean of a density: half at zero, half lognormal around the extrapolated one."""
-    last, older, oldest = before
-    ratio = last / older if older > 0 else 1.0
-    if ratio < 0.7:
-        earlier = older / oldest if oldest > 0 else 1.0
-        guess, spread = last * ratio * sqrt(min(1.0, ratio / max(earlier, 1e-9))), 0.6
-    else:
-        guess, spread = last / 3, 1.2
-    values = guess * np.exp(spread * _NODES)
-    prior = np.exp(-(_NODES**2) / 2)
-    off = ((y - values) / sigma) ** 2 / 2
-    empty = (y / sigma) ** 2 / 2
-    least = min(off.min(), empty)  # however far off all of them are, something is likeliest
-    likelihood = prior / prior.sum() * np.exp(least - off)
-    return float(np.sum(likelihood * values) / (np.sum(likelihood) + np.exp(least - empty)))
+    bulk = order[max(0, begin - BULK) : begin]
+    first = int(np.argmax(pieces.counts[bulk] / pieces.lengths[bulk]))
+    run = np.concatenate([bulk[first:], order[begin : begin + FARTHEST]])
+    lengths = pieces.lengths[run]
+    units = np.maximum(np.rint(lengths), 1).astype(np.intp)
+    told = outward(pieces.counts[run], pieces.sigma[run], units, lengths, FALL)
+    outer = np.bincount(pieces.cell[run], told, int(line.max()) + 1)[line]
+    return np.where(side * (line - line[last]) > 0, outer, fit)
 
 
 def _downwards(
@@ -384,7 +426,7 @@ def _downwards(
 
 def _without_islands(edges: NDArray[Any], mass: Floats, sigma: Floats) -> Floats:
     """Light leaves behind a gap at either end are noise."""
-    held = mass >= 0.05 * sigma
+    held = mass >= TRACE * sigma
     mass = np.where(held | ~held.any(), mass, 0.0)  # something has to stay
     for side in (-1, 1):
         while True:

@@ -27,18 +27,23 @@ _DRIFTS = ((0.0, 0.05), (-0.05, 0.12), (-0.15, 0.2))
 """Laws of the drift: mean and deviation of the change of the slope from unit to unit."""
 _BENDS, _WIDER = 0.1, 4.0
 """So often it comes from a law so much wider."""
-_FAINT, _FALLS = 1.0, 0.05
-"""A path below so many deviations of a count falls by so much a unit, or ends."""
 _ENDS = 0.02
 """The chance that a path ends within a unit."""
 _POWER = 0.5
 """The mean of so high a power of the count is taken: what is hardly likely counts for less."""
 
 
-def outward(counts: Floats, sigma: Floats, units: NDArray[np.intp], sizes: Floats) -> Floats:
+def outward(
+    counts: Floats,
+    sigma: Floats,
+    units: NDArray[np.intp],
+    sizes: Floats,
+    fall: tuple[float, float] = (1.0, 0.05),
+) -> Floats:
     """What pieces hold that follow each other outwards, from the bulk on.
 
-    A piece is so many `units` of the axis long, and of a density of one row a unit holds `sizes`.
+    A piece is so many `units` of the axis long, and of a density of one row a unit holds `sizes`. A
+    path below `fall[0]` deviations of a count falls by `fall[1]` a unit, or ends.
     """
     density, noise = counts / sizes, sigma / sizes
     top = np.log(max(float(density.max()), float(noise.min()), 1.0)) + 1.0
@@ -49,7 +54,7 @@ def outward(counts: Floats, sigma: Floats, units: NDArray[np.intp], sizes: Float
     rough = np.hypot(noise[:, None, None], _ROUGH * held)
     off = (density[:, None, None] - held) / rough
     alive = noise[:, None, None] / rough * np.exp(-np.minimum(off**2 / 2, 300.0))
-    flat = (held < _FAINT * float(noise.min())) & (slopes * _STEP > -_FALLS)
+    flat = (held < fall[0] * float(noise.min())) & (slopes * _STEP > -fall[1])
     alive[flat] = 0.0
     dead = np.exp(-np.minimum((density / noise) ** 2 / 2, 300.0))
     found = [_smoothed(alive, dead, law, slopes, units) for law in _DRIFTS]
