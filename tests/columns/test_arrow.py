@@ -77,17 +77,24 @@ def test_arrays_are_what_arrow_makes_of_them(dtype, rows):
     np.testing.assert_array_equal(valid_of(array_of(values, null)[1:]), ~null[1:])
 
 
-def test_a_schema_is_loaded_and_rows_are_written_and_checked_without_pandas():
+def test_a_schema_is_loaded_and_rows_are_written_read_and_checked_without_pandas(tmp_path):
     code = """
 import sys
 import numpy as np
+from pyarrow import csv
+from understudy.columns.reading import texts_of
 from understudy.demo import schema
+from understudy.source import read
 made = schema()
 rows = [np.arange(9) % size for size in made.shape]
-assert made.illegal(made.decode(rows, np.random.default_rng(0))) == []
+decoded = made.decode(rows, np.random.default_rng(0))
+assert made.illegal(decoded) == []
+csv.write_csv(decoded.append_column("person_id", texts_of(["x"] * 9)), sys.argv[1])
+counts = read(sys.argv[1]).bind(made)
 assert "pandas" not in sys.modules
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    given = [sys.executable, "-c", code, str(tmp_path / "rows.csv")]
+    subprocess.run(given, check=True, timeout=60)
 
 
 @pytest.mark.parametrize("texts", [[], ["a"], ["", "ü", "ab\0c", "日本"]])

@@ -398,7 +398,7 @@ class Boolean(Modelled):
         return converted(array_of(points.astype(np.bool_), null), self.arrow_type)
 
     def _literal(self, literal: Any) -> int:
-        values, valid = booleans(pa.array([literal if isinstance(literal, bool) else str(literal)]))
+        values, valid = booleans(texts_of([str(literal)]))
         if not valid[0]:
             self._misuse(f"{literal!r} is neither true nor false")
         return int(values[0])

@@ -108,6 +108,11 @@ def texts_of(texts: Sequence[str]) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(cells), buffers)
 
 
+def _text(text: str) -> pa.Scalar:
+    """One of them."""
+    return texts_of([text])[0]
+
+
 def numpy_of(array: pa.Array) -> NDArray[Any]:
     """Numbers or booleans as NumPy's, zero at nulls; pandas is left out here, too."""
     end, data = array.offset + len(array), array.buffers()[1]
@@ -221,7 +226,7 @@ def distinct_texts(array: pa.Array) -> tuple[pa.Array, NDArray[np.intp]]:
     index = numpy_of(array.indices).astype(np.intp)
     if texts.null_count:
         absent |= ~valid_of(texts)[index]
-        texts = texts.fill_null("")
+        texts = texts.fill_null(_text(""))
     index[absent] = len(texts)
     return texts, index
 
@@ -404,13 +409,13 @@ def _through_text(
 
 def _plain_text_to_floats(texts: pa.Array) -> Read:
     plain = pc.match_substring_regex(texts, PLAIN_NUMBER)
-    digits = pc.utf8_ltrim(pc.if_else(plain, texts, texts_of(["0"])[0]), "+")
+    digits = pc.utf8_ltrim(pc.if_else(plain, texts, _text("0")), "+")
     return numpy_of(digits.cast(pa.float64())), numpy_of(plain)
 
 
 def _text_to_floats(texts: pa.Array) -> Read:
     plain = pc.match_substring_regex(texts, _FLOAT)
-    digits = pc.utf8_ltrim(pc.if_else(plain, texts, texts_of(["nan"])[0]), "+")
+    digits = pc.utf8_ltrim(pc.if_else(plain, texts, _text("nan")), "+")
     values = numpy_of(digits.cast(pa.float64())).copy()
     lowered = pc.utf8_ltrim(pc.utf8_lower(texts), "+")
     values[numpy_of(pc.is_in(lowered, texts_of(["inf", "infinity"])))] = np.inf
@@ -420,7 +425,7 @@ def _text_to_floats(texts: pa.Array) -> Read:
 
 def _text_to_integers(texts: pa.Array) -> Read:
     whole = pc.match_substring_regex(texts, _INTEGER)
-    digits = pc.utf8_ltrim(pc.if_else(whole, texts, texts_of(["0"])[0]), "+-").cast(pa.uint64())
+    digits = pc.utf8_ltrim(pc.if_else(whole, texts, _text("0")), "+-").cast(pa.uint64())
     size = np.minimum(numpy_of(digits), np.uint64(2**63))
     below = np.minimum(size, np.uint64(_INT64.max)).astype(np.int64)
     lowest = np.where(size == 2**63, _INT64.min, -below)
@@ -458,8 +463,8 @@ def _iso_to_ticks(texts: pa.Array, tick: int, zoned: bool) -> Read:
     valid = valid_of(parts)
 
     def number(key: str) -> NDArray[np.int64]:
-        part = pc.struct_field(parts, key).fill_null("0")
-        part = pc.if_else(pc.equal(part, ""), "0", part)
+        part = pc.struct_field(parts, key).fill_null(_text("0"))
+        part = pc.if_else(pc.equal(part, _text("")), _text("0"), part)
         return numpy_of(part.cast(pa.int64()))
 
     year, month, day = number("y"), number("m"), number("d")
@@ -469,10 +474,10 @@ def _iso_to_ticks(texts: pa.Array, tick: int, zoned: bool) -> Read:
     months = np.where(valid, (year - 1970) * 12 + month - 1, 0)
     dates = months.astype("M8[M]").astype("M8[D]") + np.where(valid, day - 1, 0)
     valid &= dates.astype("M8[M]").astype(np.int64) == months
-    fraction = pc.utf8_rpad(pc.struct_field(parts, "f").fill_null(""), 9, "0")
+    fraction = pc.utf8_rpad(pc.struct_field(parts, "f").fill_null(_text("")), 9, "0")
     nanos = numpy_of(fraction.cast(pa.int64())) + (hour * 3600 + minute * 60 + second) * 10**9
     if zoned:
-        nanos = nanos - _offsets(pc.struct_field(parts, "z").fill_null("")) * 10**9
+        nanos = nanos - _offsets(pc.struct_field(parts, "z").fill_null(_text(""))) * 10**9
     return _rescale(dates.astype(np.int64), DAY, tick) + nanos // tick, valid
 
 
