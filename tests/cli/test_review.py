@@ -104,7 +104,7 @@ def test_a_walk_through_all_of_it(walk, draft: Path):
     assert (found["size_a"].upper, found["size_b"].upper) == (50, 20)
     assert found["sex"].kind == "identifier"
     assert draft.read_text().startswith("# notes of a custodian")
-    assert "1, and 5 more" in out
+    assert "1 of 6" in out
     assert "Enter" in out
     assert "nearly all rows of size_a lie between about 0 and 13" in out
     assert "nothing is open" in out
@@ -156,7 +156,7 @@ def test_an_answer_is_taken_back_unless_the_file_was_edited_since(walk, draft: P
     code, out, _ = walk("row", "u", "q")
     assert (code, draft.read_text()) == (0, before)
     assert "Taken back." in out
-    assert out.count("1, and 5 more  Does one person have several rows?") == 2
+    assert out.count("1 of 6  Does one person have several rows?") == 2
     take_back = review._take_back
 
     def elsewhere(path, answers):
@@ -189,8 +189,9 @@ def test_a_group_is_answered_by_numbers_or_names_one_column_at_a_time(walk, draf
     code, out, _ = walk("s", "s", "s", "c", "2", "0 to 20", "d", "size_a", "z", "q")
     assert (code, columns(draft)["size_b"].upper) == (0, 20)
     assert columns(draft)["size_a"].kind == "identifier"
-    assert (out.count("Kept."), out.count("Dropped.")) == (1, 1)
+    assert (out.count("Noted: size_b: 0 to 20."), out.count("Dropped: size_a.")) == (1, 1)
     assert "answer with a, c, p, d, u, s or q" in out
+    assert "a, c, p, d, u, s, q as before; ? explains them" in out
     walk("s", "s", "s", "c", "sizes", "q")  # none of them: nothing happened, and it asks again
 
 
@@ -203,7 +204,7 @@ def test_what_was_kept_of_a_group_stays_and_the_command_to_go_on_is_said(walk, d
 
 
 def test_the_name_of_a_column_is_no_value_unless_it_is_quoted(walk, draft: Path):
-    _, _, err = walk("s", "s", "c", "size_a", "baker, clerk", "q")
+    _, _, err = walk("s", "s", "c", "size_a", "baker, clerk", "", "q")
     assert "'size_a' is the name of a column, not a value" in err
     assert columns(draft)["job"].values == ("baker", "clerk")
 
@@ -310,6 +311,20 @@ def test_values_that_a_new_list_lacks_are_named(draft: Path):
     assert "not in the list" not in whole.out
 
 
+def test_values_that_are_not_typed_count_as_other_unless_somebody_says_no(walk, draft: Path):
+    _, out, _ = walk("s", "s", "c", "baker, clerk", "", "q")
+    assert (columns(draft)["job"].values, columns(draft)["job"].other) == (
+        ("baker", "clerk"),
+        "OTHER",
+    )
+    assert "'mayor', not in the list of job: rows with it count as OTHER" in out
+    draft.write_text(DRAFT)
+    _, out, _ = walk("s", "s", "c", "baker, clerk", "n", "q")
+    assert columns(draft)["job"].other is None
+    assert "Enter: yes; n: as 'baker'" in out
+    assert "rows with it count as 'baker'" in out
+
+
 def test_a_command_answers_all_or_nothing(draft: Path):
     before = draft.read_text()
     for wrong in (["--public", "jobs"], ["--set", "size_a=9"], ["--private", "patient"]):
@@ -323,10 +338,10 @@ def test_the_rows_of_people_are_for_a_custodian(draft: Path, tmp_path: Path):
     rows = "".join(f"P{i // 2},baker,{i % 5},1,F\n" for i in range(40))
     data.write_text("patient,job,size_a,size_b,sex\n" + rows)
     shown = run("schema", "review", draft, data, "--list").out
-    assert "1 row counts: leaves out 50 % of the rows" in shown
+    assert "50 % of the rows left out; the noise of 1 row" in shown
     assert "--unit patient --max-rows 2" in shown
     shown = run("schema", "review", draft, "--list").out
-    assert "counts: leaves out" not in shown
+    assert "left out; the noise" not in shown
     assert "--unit patient --max-rows 5" in shown, "and not --unit row alone"
 
 

@@ -22,6 +22,7 @@ def test_what_each_choice_leaves_out():
     assert (found.column, found.units, found.rows, found.nameless) == ("who", 3, 10, 1)
     assert found.most == 7
     assert found.choices == ((1, 7), (2, 5), (3, 4), (5, 2), (10, 0))
+    assert found.whole == (1, 2, 2, 2, 3)
     assert "3 drops 4" in str(found)
     assert "1 rows without a value" in str(found)
     assert "who" not in ASKED.dumps().partition("[[column]]")[0]  # what was counted is not written

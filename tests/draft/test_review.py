@@ -224,7 +224,7 @@ def test_values_that_are_not_listed_may_still_be_there():
     ]
     (decision, _) = decisions(Schema(tuple(rare)))
     assert "hardly anybody has Down, Steady in drug b" in decision.reveals
-    assert "all others are one value" in decision.holds[0]
+    assert "others count as OTHER" in decision.holds[0]
 
 
 def test_a_unit_that_a_draft_chose_waits_for_somebody():
@@ -237,7 +237,7 @@ def test_a_unit_that_a_draft_chose_waits_for_somebody():
 
 
 def test_a_custodian_sees_how_many_rows_people_have():
-    seen = RowsPerUnit("patient", 70, 100, 0, 3, ((1, 30), (2, 4), (3, 0)))
+    seen = RowsPerUnit("patient", 70, 100, 0, 3, ((1, 30), (2, 4), (3, 0)), whole=(44, 66, 70))
     (unit, *_) = decisions(HOSPITAL, [seen])
     assert "at most 3 rows each" in unit.holds[1]
     assert [option.text for option in unit.options] == [
@@ -246,7 +246,10 @@ def test_a_custodian_sees_how_many_rows_people_have():
         "patient 3",
         "row",
     ]
-    assert "leaves out 4 % of the rows, needs the noise of 2 rows" in unit.options[1].words
+    assert unit.options[1].words == (
+        "at most 2 rows of each patient: all rows of 94 % of them; 4 % of the rows left out; "
+        "2 times the noise of 1"
+    )
     for option in unit.options:
         assert "unit" not in topics(answered(HOSPITAL, unit, Choice.REPLACE, option.text))
 

@@ -13,12 +13,13 @@ from understudy.cli import options, shell, words
 from understudy.cli.commands import command, quoted
 from understudy.cli.options import argument, flag, option
 from understudy.errors import InputError, SchemaError, UnderstudyError
-from understudy.units import ROW
+from understudy.units import ROW, things
 
 if TYPE_CHECKING:
     from understudy.draft import RowsPerUnit
     from understudy.draft.answers import Choice, Decision, Option
-    from understudy.schema import Schema
+    from understudy.schema import Column, Schema
+    from understudy.units import Unit
 
 _LETTERS = {"public": "a", "replace": "c", "private": "p", "drop": "d"}
 _WORDS = {
@@ -29,6 +30,11 @@ _WORDS = {
 _UNDO: Literal["u"] = "u"
 _OPEN: Literal["o"] = "o"
 _READY = "w"
+_TOGETHER = {
+    "types": "types, empty cells and their spelling, as public",
+    "family": "how the two tables belong together",
+}
+"""What is noted of questions that are about all columns at once."""
 _SHOWN = 4
 """Columns that a line names; of more it says how many there are."""
 _Answers = list[str] | None
@@ -84,7 +90,7 @@ def review(
     from understudy.draft.review import decisions
     from understudy.schema import Schema
     from understudy.schema.family import FamilySchema
-    from understudy.source import read, read_table
+    from understudy.source import read, read_table, shown
 
     loaded, seen, rows = Schema.load(schema), (), None
     again = resume(schema, data, table)
@@ -109,10 +115,16 @@ def review(
         )
     else:
         _walk(schema, seen, again)
-    left = decisions(Schema.load(schema))
+    final = Schema.load(schema)
+    left = decisions(final)
     if not left:
         shell.say(("✓ ", "green"), f"nothing is open in {schema}. Next")
-        say_plan(schema, about_rows(Schema.load(schema), rows, seen))
+        if data is not None and shown(data) == data and not isinstance(final, FamilySchema):
+            place = [] if table is None else ["--table", table]
+            shell.say(f"  {command('schema', 'check', schema, '--data', data, *place)}")
+            told = "Lists the values of rows that do not fit, and what they count as. NOT PRIVATE."
+            shell.say((f"  {told}", "dim"))
+        say_plan(schema, about_rows(final, rows, seen), final.unit)
     elif not listed:
         shell.say(f"{count(left)} left in {schema}. To go on:")
         shell.say(f"  {again}")
@@ -127,13 +139,15 @@ def resume(schema: Path, data: str | None = None, table: str | None = None) -> s
     return command("schema", "review", schema, data, *([] if table is None else ["--table", table]))
 
 
-def say_plan(schema: Path, rows: int | None = None) -> None:
+def say_plan(schema: Path, rows: int | None = None, unit: Unit | None = None) -> None:
     """The command that plans a release; its verdict needs a number of rows, roughly."""
     about = [] if rows is None else ["--rows", rows]
     shell.say(f"  {command('plan', '--schema', schema, '--epsilon', 1, *about)}")
     told = "Add --rows and about how many rows the table has: a verdict needs it."
     if rows is not None:
-        told = f"{rows:,} is about how many of its rows count, read from the table."
+        told = f"{rows:,} is about the number of {things(unit)}, read from the table"
+        if unit is not None and unit.weight == 1:
+            told += f" (after the limit of {unit.max_rows} per {unit.column})"
     shell.say((f"  {told}", "dim"))
 
 
@@ -230,14 +244,16 @@ def _unit_options(text: str) -> list[str]:
 # At a terminal
 
 
-def _ask(decision: Decision, where: str, *, advise: bool = True) -> None:
+def _ask(decision: Decision, where: str, *, advise: bool = True, rest: bool = False) -> None:
+    """Print a question; of the rest of one that was just asked, only what is left."""
     shell.say()
+    where += ", the rest" if rest else ""
     shell.paragraph(
         (f"{where}  ", "dim"), (decision.question, "bold"), (f"  {decision.key}", "dim")
     )
     for at, line in enumerate(decision.holds, 1):
         shell.paragraph(f"{at}  {line}" if len(decision.parts) > 1 else line, indent=2)
-    if "public" in decision.choices:
+    if "public" in decision.choices and not rest:
         shell.paragraph(("This would publish ", "yellow"), decision.reveals, indent=2)
     if advise:
         shell.paragraph((decision.advice, "dim"), indent=2)
@@ -255,7 +271,9 @@ def _walk(path: Path, seen: Sequence[RowsPerUnit], again: str) -> None:
 
     shell.say(("NOT PRIVATE. ", "bold red"), "What follows was read from private rows.")
     shell.paragraph(_INTRODUCTION)
-    done, skipped, opened_as, said = 0, set[str](), "", ""
+    skipped, opened_as, said = set[str](), "", ""
+    total = left = len(decisions(Schema.load(path), seen))
+    before: Decision | None = None
     answers: list[tuple[str, str]] = []  # the file before each answer, and after it
     parts: list[Decision] = []  # of the question that is open, the next at the end
     decision: Decision
@@ -273,65 +291,72 @@ def _walk(path: Path, seen: Sequence[RowsPerUnit], again: str) -> None:
             schema = Schema.load(path)  # as it is now: somebody may be editing it as well
             found = [d for d in decisions(schema, seen) if d.key not in skipped]
             if parts:
-                left = f"and {len(parts) - 1} more" if len(parts) > 1 else "the last"
-                decision, where = parts.pop(), f"one by one, {left}"
+                more = f"and {len(parts) - 1} more" if len(parts) > 1 else "the last"
+                decision, where = parts.pop(), f"one by one, {more}"
             elif found:
-                left = f"and {len(found) - 1} more" if len(found) > 1 else "the last"
-                decision, where = found[0], f"{max(done, 0) + 1}, {left}"
+                total += max(0, len(found) - left)  # an answer to a part may leave two questions
+                left = len(found)
+                decision, where = found[0], f"{total - left + 1} of {total}"
             else:
                 return
-            _ask(decision, where, advise=decision.advice != said)
-            said = decision.advice
-            answer = _asked(schema, decision, keep, undo=bool(answers))
+            rest = _rest_of(decision, before)
+            _ask(decision, where, advise=decision.advice != said, rest=rest)
+            said, before = decision.advice, decision
+            answer = _asked(schema, decision, keep, undo=bool(answers), rest=rest)
             if answer is None:
                 return
             if answer == _UNDO:
                 parts.clear()
                 skipped.discard(opened_as)
-                done -= _take_back(path, answers)
+                before, left = None, total
+                _take_back(path, answers)
             elif answer == _OPEN:
                 parts = [*reversed(opened(schema, decision))]
                 skipped.add(opened_as := decision.key)
-            else:
-                if not answer:
-                    skipped.add(decision.key)
-                done += 1
+            elif not answer:
+                skipped.add(decision.key)
     except KeyboardInterrupt as error:
         error.add_note(f"Every answer that was kept is in {path}. To go on: {again}")
         raise
 
 
-def _take_back(path: Path, answers: list[tuple[str, str]]) -> bool:
-    """Whether the file is as before the last answer again: not where somebody has edited it since."""
+def _rest_of(decision: Decision, before: Decision | None) -> bool:
+    """Whether it is what a partial answer has left of the question before."""
+    if before is None or (decision.topic, decision.table) != (before.topic, before.table):
+        return False
+    return set(decision.columns) < set(before.columns)
+
+
+def _take_back(path: Path, answers: list[tuple[str, str]]) -> None:
+    """The file as before the last answer; not where somebody has edited it since."""
     before, after = answers[-1]
     if path.read_text(encoding="utf-8") != after:
         shell.complain(f"{path} was edited since that answer; change it there")
-        return False
+        return
     files.write(path, before)
     answers.pop()
     shell.say(("  Taken back.", "green"))
-    return True
 
 
 def _asked(
-    schema: Schema, decision: Decision, keep: _Keep, *, undo: bool
+    schema: Schema, decision: Decision, keep: _Keep, *, undo: bool, rest: bool
 ) -> bool | Literal["u", "o"] | None:
     """Whether something was answered, and kept; `_UNDO` takes back the last one, `_OPEN` asks about
     each line, None ends."""
     menu = _menu(decision) | ({_UNDO: "Undo the last answer"} if undo else {})
     menu |= {"s": "Skip", "q": "Quit"}
     preset = "s" if decision.default is None else _LETTERS[decision.default]
-    for letter, meaning in menu.items():
-        enter = (("  (Enter)", "green"),) if letter == preset else ()
-        shell.say(f"    {letter}  {meaning}", *enter)
-    if len(decision.parts) > 1 and decision.topic != "rules":
-        such = _LETTERS[decision.choices[-1]]
-        told = f"For some lines only, write their numbers or names behind the letter: {such} 2 3"
-        shell.paragraph((told, "dim"), indent=4)
+    if rest:
+        shell.say((f"    {', '.join(menu)} as before; ? explains them", "dim"))
+    else:
+        _show_menu(decision, menu, preset)
     while True:
         answer = _typed("> ")
         if answer is None or answer.lower() == "q":
             return None
+        if answer == "?":
+            _show_menu(decision, menu, preset)
+            continue
         answer = answer or preset
         if answer.lower() == "s":
             return False
@@ -351,6 +376,16 @@ def _asked(
         if settled is not None:
             return settled
         shell.say(f"  answer with {', '.join([*menu][:-1])} or q")
+
+
+def _show_menu(decision: Decision, menu: dict[str, str], preset: str) -> None:
+    for letter, meaning in menu.items():
+        enter = (("  (Enter)", "green"),) if letter == preset else ()
+        shell.say(f"    {letter}  {meaning}", *enter)
+    if len(decision.parts) > 1 and decision.topic != "rules":
+        such = _LETTERS[decision.choices[-1]]
+        told = f"For some lines only, write their numbers or names behind the letter: {such} 2 3"
+        shell.paragraph((told, "dim"), indent=4)
 
 
 def _menu(decision: Decision) -> dict[str, str]:
@@ -398,9 +433,8 @@ def _understood(schema: Schema, decision: Decision, answer: str, keep: _Keep) ->
         if answer == ROW or (" " in answer and answer not in letters):
             ready[answer] = answer
     if answer in ready:
-        said = f"Kept: {ready[answer]}." if decision.topic == "unit" else ""
         changed = answered(schema, decision, Choice.REPLACE, ready[answer])
-        keep(changed, said or _said(decision, Choice.REPLACE))
+        keep(changed, _said(decision, Choice.REPLACE, changed))
         return True
     letter, _, which = answer.partition(" ")
     if letter.lower() not in letters:
@@ -447,12 +481,52 @@ def _picked(text: str, lines: Sequence[tuple[str, ...]]) -> list[str]:
     return list(dict.fromkeys(name for word in typed for name in known[word]))
 
 
-def _said(decision: Decision, choice: Choice) -> str:
-    """That an answer was kept, and how many columns or rules it covers."""
-    done, many = "Dropped" if choice == "drop" else "Kept", len(decision.columns)
-    what = "rules" if decision.topic == "rules" else "columns"
-    counted = decision.topic not in ("unit", "family")  # there, one is chosen among them
-    return f"{done}: {many} {what}." if many > 1 and counted else f"{done}."
+def _said(decision: Decision, choice: Choice, changed: Schema) -> str:
+    """What was answered, and of how many columns or rules."""
+    from understudy.columns.base import some
+    from understudy.wording import domain
+
+    many, topic = len(decision.columns), decision.topic
+    which = some(decision.columns, _SHOWN)
+    if topic == "rules":
+        which = "1 rule" if many == 1 else f"{many} rules"
+    if topic == "unit":
+        return f"Noted: one {changed.unit or ROW} is protected."
+    if topic == "identifiers":
+        return f"Noted: {which}: left out."
+    if choice == "drop":
+        return f"Dropped: {which}."
+    if choice == "private":
+        return f"Noted: {which}: found privately."
+    if topic in _TOGETHER:
+        return f"Noted: {_TOGETHER[topic]}."
+    if choice == "replace":
+        return f"Noted: {which}: {domain(_first(changed, decision))}."
+    return f"Noted as public: {which}."
+
+
+def _first(schema: Schema, decision: Decision) -> Column:
+    """The first column of a decision, as it is in a schema."""
+    from understudy.schema.family import FamilySchema
+
+    own = schema.named[decision.table] if isinstance(schema, FamilySchema) else schema
+    return next(c for c in own.columns if c.name == decision.columns[0])
+
+
+def _asks_for_others(stated: Schema, decision: Decision) -> bool:
+    """Whether a list of texts that was typed as whole shall count other values as OTHER."""
+    from understudy.schema import Category
+
+    column = _first(stated, decision) if decision.topic in ("values", "missing") else None
+    if not isinstance(column, Category) or column.other is not None:
+        return False
+    if not all(isinstance(value, str) for value in column.values):
+        return False  # a code for others has to be stated in the file
+    shell.paragraph(
+        f"Any other value will count as OTHER. Enter: yes; n: as {column.values[0]!r}", indent=2
+    )
+    answer = _typed("  : ")
+    return answer is not None and answer.lower() not in ("n", "no")
 
 
 def _settled(
@@ -466,7 +540,7 @@ def _settled(
         meant = decision is whole or bool(decision.columns)  # nobody may hold several rows
         if meant:
             changed = answered(schema, decision, choice)
-            said = _said(decision, choice)
+            said = _said(decision, choice, changed)
             others = [each for each in whole.columns if each not in decision.columns]
             if whole.topic == "rules" and others and choice is Choice.PUBLIC:
                 changed = answered(changed, whole.of(*others), Choice.DROP)
@@ -484,11 +558,14 @@ def _settled(
         )
         while text := _typed("  : "):
             try:
-                schema = answered(schema, one, choice, text)
+                stated = answered(schema, one, choice, text)
+                if _asks_for_others(stated, one):
+                    stated = answered(schema, one, choice, f"{text}, ...")
+                schema = stated
             except UnderstudyError as error:
                 shell.complain(str(error))
                 continue
-            keep(schema, _said(one, choice))
+            keep(schema, _said(one, choice, schema))
             asked = True
             break
     return asked

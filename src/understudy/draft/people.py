@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ class RowsPerUnit:
     """How often the values of one identifier occur: NOT PRIVATE, exact counts of rows.
 
     `choices` are pairs of a `max_rows` and the rows that it would leave out, up to the first that
-    leaves out none. Rows without a value are always left out (`nameless`).
+    leaves out none, and `whole` how many units have no more rows than that. Rows without a value are
+    always left out (`nameless`).
     """
 
     column: str
@@ -39,6 +41,7 @@ class RowsPerUnit:
     most: int
     choices: tuple[tuple[int, int], ...]
     limit: str = "max_rows"
+    whole: tuple[int, ...] = ()
 
     @property
     def repeats(self) -> bool:
@@ -52,11 +55,21 @@ class RowsPerUnit:
         nameless = f"; {self.nameless:,} rows without a value are left out" if self.nameless else ""
         return f"{self.column}: {many}{nameless}"
 
-    @property
-    def sensible(self) -> tuple[tuple[int, int], ...]:
-        """Those of `choices` up to the first that leaves out hardly any row."""
+    def sensible(self) -> Iterator[tuple[int, str]]:
+        """Those of `choices` up to the first that leaves out hardly any row, with what each means."""
         enough = next((k for k, n in self.choices if n <= _HARDLY * self.rows), self.most)
-        return tuple((k, n) for k, n in self.choices if k <= enough)
+        for (most, dropped), whole in zip_longest(self.choices, self.whole):
+            if most > enough:
+                return
+            told = (
+                [f"all rows of {100 * whole // self.units} % of them"] if whole is not None else []
+            )
+            told.append(
+                f"{percent(dropped / self.rows) if dropped else 'none'} of the rows left out"
+            )
+            told.append("the noise of 1 row" if most == 1 else f"{most} times the noise of 1")
+            rows = "1 row" if most == 1 else f"{most} rows"
+            yield most, f"at most {rows} of each {self.column}: {'; '.join(told)}"
 
     def __str__(self) -> str:
         shares = [(k, n, f" ({percent(n / self.rows)})" if n else "") for k, n in self.choices]
@@ -101,4 +114,5 @@ def per_unit(schema: Schema, table: pa.Table, name: str, limit: str = "max_rows"
     offered = [k for k in _CHOICES if k < most]
     offered.append(next((k for k in _CHOICES if k >= most), most))
     dropped = tuple((k, int(np.maximum(counts - k, 0).sum())) for k in offered)
-    return RowsPerUnit(name, len(counts), int(counts.sum()), nameless, most, dropped, limit)
+    whole = tuple(int((counts <= k).sum()) for k in offered)
+    return RowsPerUnit(name, len(counts), int(counts.sum()), nameless, most, dropped, limit, whole)

@@ -45,12 +45,12 @@ from understudy.schema import Category, Column, Identifier, Incomplete, Schema, 
 from understudy.schema.family import FamilySchema
 from understudy.schema.toml import column_facts
 from understudy.units import OPEN, ROW
-from understudy.wording import domain, percent
+from understudy.wording import domain
 
 _LISTS = "Confirm what a form, a code book or a law lists; say which are not, and answer for those."
 _UNLISTED = (
-    " A row whose value is not listed counts as the first that is; end a list with ... and it counts "
-    "as OTHER."
+    " A line that says nothing of others covers every row of the table; another value would count as "
+    "the first of its list."
 )
 _CODES = " Releases find texts privately, not codes that are numbers: list these."
 _PAIR = 2
@@ -79,7 +79,7 @@ def decisions(schema: Schema, seen: Sequence[RowsPerUnit] = ()) -> tuple[Decisio
     ranged = [c for c in ordered if bounded(c)]
     found = [
         *_unit(schema, seen),
-        *([_left_out(marked)] if marked else []),
+        *([_left_out(marked, schema)] if marked else []),
         *(_list(group) for group in longer if group[0] not in short),
         *([_short(short)] if short else []),
         *([_codes(coded)] if coded else []),
@@ -167,7 +167,11 @@ def consequences(before: Schema, after: Schema, key: str) -> tuple[str, ...]:
     kept, asked = {rule.says for rule in after.rules}, decisions(after)
     if not key.startswith(Topic.RULES):
         gone = [rule.says for rule in before.rules if rule.says not in kept]
-        told += [f"A rule was dropped with it, as it needs what was declared: {g}." for g in gone]
+        if gone:
+            rules, need = f"{len(gone)} rules were", "they need"
+            if len(gone) == 1:
+                rules, need = "A rule was", "it needs"
+            told.append(f"{rules} dropped with it, as {need} what was declared: {'; '.join(gone)}.")
     for each in decisions(before):
         still = any(
             (a.topic, a.table) == (each.topic, each.table) and set(a.columns) & set(each.columns)
@@ -304,22 +308,18 @@ def _who(schema: Schema, seen: Sequence[RowsPerUnit]) -> Decision:
 def _units(schema: Schema, seen: Sequence[RowsPerUnit]) -> Iterator[Option]:
     """Who may be protected, with what each choice costs."""
     for found in sorted(seen, key=lambda each: not Name(each.column).of_a_person):
-        for most, left_out in found.sensible:
-            rows = "1 row" if most == 1 else f"{most} rows"
-            without = f"leaves out {percent(left_out / found.rows)} of the rows" if left_out else ""
-            words = f"one {found.column}, of whom {rows} {'counts' if most == 1 else 'count'}"
-            yield Option(
-                f"{found.column} {most}",
-                f"{words}: {without or 'leaves out no row'}, needs the noise of {rows}",
-            )
+        for most, words in found.sensible():
+            yield Option(f"{found.column} {most}", words)
     if schema.unit_word == OPEN:
-        yield Option(ROW, "one row: every row is another person")
+        yield Option(ROW, "every row by itself: no two rows are of one person")
 
 
-def _left_out(columns: Sequence[Column]) -> Decision:
+def _left_out(columns: Sequence[Column], schema: Schema) -> Decision:
     names = [column.name for column in columns]
     texts = [column.name for column in columns if isinstance(column, Text)]
     held = [f"{', '.join(names)}"] + ([f"free text: {', '.join(texts)}"] if texts else [])
+    if schema.unit is not None and schema.unit.column in names:
+        held.append(f"({schema.unit.column} is still used to tell people apart)")
     return Decision(
         Topic.IDENTIFIERS,
         tuple(names),
@@ -384,7 +384,7 @@ def _one_list(group: Sequence[Column]) -> tuple[Option, ...]:
     if any(set(values_of(column)) - set(values) for column in group):
         return ()
     listed = ", ".join(shown(value) for value in values)
-    words = f"Any of the {len(group)} columns may hold {listed}: does not say which have fewer"
+    words = f"Any of the {len(group)} columns may hold {listed} (hides which have fewer)"
     return (Option(listed, words),)
 
 
@@ -517,7 +517,8 @@ def _ruled(rules: Sequence[Rule]) -> Decision:
         tuple(map(_how, rules)),
         f"that no row of the table breaks {broken}{told}",
         "A rule from a law, a form or arithmetic is public. One that merely held in these rows is not, "
-        "and every synthetic row would keep it.",
+        "and every synthetic row would keep it. A draft finds only some rules: add others to the "
+        'schema file, each as two lines, [[rule]] and says = "admitted <= discharged".',
         (Choice.PUBLIC, Choice.DROP),
         parts=tuple((each,) for each in says),
     )
@@ -531,7 +532,7 @@ def _how(rule: Rule) -> str:
     return f"{rule.says}: {', '.join(pairs[:_NAMED])}{more}" if pairs else rule.says
 
 
-_ANY_EMPTY = (Option("all", "Any column may have empty cells: does not say which"),)
+_ANY_EMPTY = (Option("all", "Any column may have empty cells (hides which)"),)
 
 
 def _types(columns: Sequence[Column]) -> list[Decision]:
@@ -583,8 +584,9 @@ def _domain(column: Column, most: int | None) -> str:
     if not values:
         return domain(replace(column, nullable=False))
     more = "" if most is None or len(values) <= most else f", … ({len(values)} in all)"
-    other = "" if _other(column) is None else "; all others are one value"
-    return shown(values[:most]) + more + other
+    other = _other(column)
+    others = "" if other is None else f"; others count as {other}"
+    return shown(values[:most]) + more + others
 
 
 def _full(columns: Sequence[Column]) -> tuple[str, ...]:

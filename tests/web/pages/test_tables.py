@@ -342,7 +342,7 @@ def test_rows_of_people_are_shown_and_removed_with_the_rows(custodian):
         seen = rows_per_unit(Schema.loads(DRAFT), file)
         units = {"rows": 360, "units": [dataclasses.asdict(found) for found in seen]}
         table = site.workspace.add_table("visits", file, DRAFT, 3, units)
-    assert "1 row counts: leaves out" in custodian.client.get("/tables/visits/schema").text
+    assert "the noise of 1 row" in custodian.client.get("/tables/visits/schema").text
     custodian.post("/tables/visits/remove", sure="yes")
     assert not table.units.exists()
 
