@@ -189,7 +189,7 @@ def test_a_forecast_is_for_the_usual_number_of_cells():
     ready = prepare(Schema.loads(HEAD + COLUMNS), epsilon=1)
     few, many = (ready.forecast(rows).errors.mean for rows in (2_000, 200_000))
     assert many < few
-    most = ready.method.forecast(ready.design, ready.game_plan, 2_000).errors.mean
+    most = ready.method.errors(ready.design, ready.game_plan, 2_000).mean
     assert few < most  # planned for 48 cells each
 
 

@@ -57,7 +57,7 @@ def _guessed(prepared: Prepared, rows: int | None) -> bool:
 def seconds(prepared: Prepared) -> float | None:
     """About how long a release takes; None where that hangs on a number of rows that nobody stated."""
     guessed = _guessed(prepared, None)
-    return None if guessed else prepared.forecast(assumed_rows(prepared, None)).seconds
+    return None if guessed else prepared.seconds(assumed_rows(prepared, None))
 
 
 def time_in_words(prepared: Prepared, rows: int | None = None) -> str:
@@ -65,7 +65,7 @@ def time_in_words(prepared: Prepared, rows: int | None = None) -> str:
     size = assumed_rows(prepared, rows)
     sizes = (size, 10 * size) if _guessed(prepared, rows) else (size,)
     of = things(prepared.schema.unit)
-    said = [f"{duration(prepared.forecast(n).seconds)} for {n:,} {of}" for n in sizes]
+    said = [f"{duration(prepared.seconds(n))} for {n:,} {of}" for n in sizes]
     machine = "CPU time of a core with nothing else to do; up to three times that on a busy machine"
     return f"about {', '.join(said)} ({machine})"
 

@@ -227,7 +227,16 @@ class Prepared(Draft):
 
         Seconds are those of a whole release: CPU time, by one process that does nothing else.
         """
-        usual, schema = self.usual(rows), self.schema
+        usual = self.usual(rows)
+        planned = usual.design, usual.game_plan, rows * self.schema.weight
+        return replace(self._forecast(usual, rows), errors=usual.method.errors(*planned))
+
+    def seconds(self, rows: int) -> float:
+        """Those of `forecast`, which are known sooner than errors."""
+        return self._forecast(self.usual(rows), rows).seconds
+
+    def _forecast(self, usual: Prepared, rows: int) -> Forecast:
+        schema = self.schema
         found = usual.method.forecast(usual.design, usual.game_plan, rows * schema.weight)
         if isinstance(schema, FamilySchema):
             most, cliques = schema.tables[2].max_children, usual.design.cliques

@@ -154,7 +154,7 @@ class Reserved:
         estimate = max(1, design.rows or measured or 1)
         count = max(1, round(estimate / design.weight))
         if measured is not None and progress is not silent:
-            progress(Progress("playing", 0, 1, seconds=prepared.forecast(count).seconds))
+            progress(Progress("playing", 0, 1, seconds=prepared.seconds(count)))
         query, data = method.players(design, plan)
         sigma = 0.0
         if measured is not None and design.weight == 1:  # families are counted otherwise

@@ -240,7 +240,7 @@ class Forecast:
     memory_bytes: float
     seconds: float
     errors: Errors | None = None
-    """Expected error of every marginal of the workload, where the method can say."""
+    """Of every marginal of the workload, as `Method.errors` says."""
 
 
 @dataclass(frozen=True, slots=True)

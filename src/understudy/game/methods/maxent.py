@@ -197,7 +197,6 @@ class MaxEntMethod(Method):
             f"{measured}; {rest}",
             2e8 + 20.0 * counted * d + 8.0 * records * d + 20.0 * many,
             self._seconds(design, plan, rows, records),
-            self.errors(design, plan, rows),
         )
 
     def _seconds(self, design: Design, plan: Plan, rows: int, records: int) -> float:
