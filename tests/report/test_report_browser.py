@@ -61,6 +61,27 @@ def test_it_opens_offline_and_fits_a_phone_and_a_page(browser, made, tmp_path):
     context.close()
 
 
+@pytest.mark.parametrize("width", [400, 1280])
+def test_tables_of_columns_stay_in_their_columns_with_long_values(browser, made, tmp_path, width):
+    file = tmp_path / "report.html"
+    file.write_text(report.render(made))
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.goto(file.as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
+    page.evaluate(
+        "document.querySelectorAll('.columns tbody th').forEach("
+        "each => { each.textContent = 'Surgery-Cardiovascular/Thoracic' })"
+    )
+    beyond = page.evaluate(
+        "[...document.querySelectorAll('.columns figure')].filter(each => "
+        "each.querySelector('table').getBoundingClientRect().right > "
+        "each.getBoundingClientRect().right + 1).length"
+    )
+    assert beyond == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()
+
+
 def test_the_keyboard_reaches_every_link_and_every_table(browser, made, tmp_path):
     file = tmp_path / "report.html"
     file.write_text(report.render(made))

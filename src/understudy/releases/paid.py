@@ -43,7 +43,8 @@ def require_paid(bundle: Bundle) -> str:
     _match(player, heard, bundle)
     heard.require_none_left()
     tables = sum(made.times for made in measured if made.kind == "table")
-    return f"{tables} tables and {heard.asked} cells or queries, as they were paid for"
+    asked = f" and {heard.asked:,} cells or queries" if heard.asked else ""
+    return f"{tables:,} tables{asked}, as they were paid for"
 
 
 @dataclass(slots=True)

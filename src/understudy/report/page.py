@@ -231,7 +231,7 @@ def _numbers(column: Column) -> Iterable[tuple[str, str, str]]:
     for i, (label, share) in enumerate(zip(column.labels, column.shares, strict=True)):
         noisy = "–"
         if column.measured is not None and column.band is not None:
-            noisy = f"{100 * column.measured[i]:.2f} ± {100 * column.band[i]:.2f} %"
+            noisy = f"{100 * column.measured[i]:z.2f} ± {100 * column.band[i]:.2f} %"
         yield label, f"{100 * share:.2f} %", noisy
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import understudy as us
 from tests.web.conftest import FAST, SCHEMA, csv_bytes, put_table, small_table
+from understudy import __version__
 from understudy.constraints.rule import Rule
 from understudy.draft import rows_per_unit
 from understudy.draft.review import decisions, opened
@@ -243,7 +244,9 @@ def test_buttons_are_in_the_order_of_the_command_line_and_its_default_is_marked(
     column = Category("city", tuple(codes), read_from_rows=("values",))
     other = Category("smoker", ("no", "yes", "?"), read_from_rows=("values",))
     schema = Schema((column, Integer("age", 0, 9), other))
-    text = page.post("/tables/people/schema/text", text=schema.dumps()).text
+    edited = "/tables/people/schema/text"
+    text = page.post(edited, text=schema.dumps()).text
+    assert f"understudy {__version__}. " in page.client.get(edited).text
     for decision in decisions(schema):
         form = text.partition(f'value="{decision.key}"')[2].partition("</form>")[0]
         shown = re.findall(r'name="choice" value="([a-z]+)"( class="primary")?', form)

@@ -305,7 +305,7 @@ async def schema_text(request: Request, table: Named) -> Response:
 def _text(
     request: Request, table: Table, text: str, problem: str = "", status: int = 200
 ) -> Response:
-    known = {"table": table, "text": text, "version": _stamp(table), "problem": problem}
+    known = {"table": table, "text": text, "stamp": _stamp(table), "problem": problem}
     return site_of(request).page(request, "schema_text.html", status, here="tables", **known)
 
 
