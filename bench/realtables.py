@@ -1,11 +1,12 @@
 """Numbers of real tables through whole releases: shapes found privately, against cells cut by hand.
 
-`python -m bench realtables FOLDER [--table kc_house] [--cells shape|open|quantiles|bins] [--epsilon 1]`
+`python -m bench realtables FOLDER [--table kc_house] [--cells shape] [--epsilon 1]`
 
 FOLDER holds `kc_house/data.csv` and `adult_raw/data.csv`, which are public: exact errors may be shown.
 The bounds below are what people know without the rows: loose ones for money and land, natural ones for
 years, scores and coordinates. `shape` finds the shape between them, `open` without any bounds;
-`quantiles` and `bins` cut the same columns at 16 private quantiles or into 64 equal bins.
+`quantiles` and `bins` cut the same columns at 16 private quantiles or into 64 equal bins. `draft` is
+what `schema draft` decides, untouched, and `bounded` the same with the bounds of `DRAFTED`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 import understudy as us
+from understudy.columns import Category
+from understudy.draft import draft
 from understudy.queries import counts
 from understudy.schema import Schema
 from understudy.testing import SeededNoise
@@ -31,6 +34,16 @@ MOST_TABLES = 120
 SHAPE = 'bins = "shape"'
 CELLS = {"shape": SHAPE, "open": SHAPE, "quantiles": "bins = {quantiles = 16}", "bins": "bins = 64"}
 """How the columns of `NUMBERS` are cut."""
+WAYS = [*CELLS, "bounded", "draft"]
+DRAFTED = {
+    "kc_house": dict.fromkeys(("price", "sqft_lot", "sqft_lot15"), (0, 10**7)),
+    "adult_raw": {"capital-gain": (0, 99_999)},
+}
+"""What a draft does not know, and people do."""
+LEFT_OUT = {"date", "zipcode"}
+ATOM = 0.005
+FEW_VALUES = 14
+"""Columns of so many values are compared value by value as well."""
 
 # Column: type, public bounds.
 NUMBERS: dict[str, dict[str, tuple[str, float, float]]] = {
@@ -84,15 +97,18 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench realtables", description=__doc__)
     parser.add_argument("folder", type=Path, help="holds kc_house/data.csv and adult_raw/data.csv")
     parser.add_argument("--table", choices=list(NUMBERS), action="append")
-    parser.add_argument("--cells", choices=list(CELLS), action="append")
+    parser.add_argument("--cells", choices=WAYS, action="append")
     parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--runs", type=int, default=3, help="by the seeded source 1, 2, ...")
+    parser.add_argument("--runs", type=int, default=3, help="by the seeded source")
+    parser.add_argument("--first", type=int, default=1, help="the first seed")
     asked = parser.parse_args(arguments)
     for name in asked.table or NUMBERS:
-        rows = csv.read_csv(asked.folder / name / "data.csv")
-        for cells in asked.cells or CELLS:
-            declared = schema(name, rows, cells)
-            found = [run(rows, declared, asked.epsilon, seed + 1) for seed in range(asked.runs)]
+        file = asked.folder / name / "data.csv"
+        rows = csv.read_csv(file)
+        for cells in asked.cells or WAYS:
+            declared = schema(name, rows, cells) if cells in CELLS else drafted(name, file, cells)
+            seeds = range(asked.first, asked.first + asked.runs)
+            found = [run(rows, declared, asked.epsilon, seed) for seed in seeds]
             show(f"{name}, {cells}, ε = {asked.epsilon:g}", found)
 
 
@@ -120,38 +136,59 @@ def schema(name: str, rows: pa.Table, cells: str) -> Schema:
     return Schema.loads("\n".join(parts))
 
 
+def drafted(name: str, file: Path, cells: str) -> Schema:
+    """The draft of a file, confirmed as it is or with the bounds of `DRAFTED`."""
+    text = draft(file).confirm(unit="row").dumps()
+    for column, (lower, upper) in DRAFTED[name].items() if cells == "bounded" else ():
+        head, rest = text.split(f'name = "{column}"\n')
+        text = f'{head}name = "{column}"\nlower = {lower}\nupper = {upper}\n{rest}'
+    return Schema.loads(text)
+
+
 def run(rows: pa.Table, declared: Schema, epsilon: float, seed: int) -> dict[str, Any]:
     """One release, and its errors."""
     start = time.process_time()
     made = us.release(rows, declared, epsilon=epsilon, noise=SeededNoise(seed), key=seed)
     spent = time.process_time() - start
-    return {"seconds": spent, "rows": made.rows.num_rows, **errors(rows, made.rows)}
+    lists = {column.name for column in declared.columns if isinstance(column, Category)}
+    return {"seconds": spent, "rows": made.rows.num_rows, **errors(rows, made.rows, lists)}
 
 
-def errors(real: pa.Table, made: pa.Table) -> dict[str, Any]:
-    """Total variation of pairs and triples on true quantiles, correlations, and every number."""
-    numbers = [n for n in made.column_names if pa.types.is_floating(real[n].type) or
+def errors(real: pa.Table, made: pa.Table, lists: set[str]) -> dict[str, Any]:
+    """Total variation of tables, correlations but of `lists`, and every number."""
+    names = [n for n in made.column_names if n not in LEFT_OUT]
+    numbers = [n for n in names if pa.types.is_floating(real[n].type) or
                pa.types.is_integer(real[n].type)]  # fmt: skip
     both = {n: (values(real, n), values(made, n)) for n in numbers}
-    coded = [_coded(real[n], made[n], n in numbers) for n in made.column_names]
-    shape = tuple(size for *_, size in coded)
-    one, two = ([pair[side] for pair in coded] for side in (0, 1))
+    many = [n for n in numbers if len(np.unique(both[n][0])) > FEW_VALUES]
     found: dict[str, Any] = {}
-    for degree, name in ((2, "pairs"), (3, "triples")):
-        cliques = list(combinations(range(len(shape)), degree))
-        chosen = np.random.default_rng(0).permutation(len(cliques))[:MOST_TABLES]
-        cliques = [cliques[i] for i in sorted(chosen)]
-        tables = (counts(codes, shape, cliques) for codes in (one, two))
-        shares = [[t / t.sum() for t in side] for side in tables]
-        found[name] = float(
-            np.mean([np.abs(a - b).sum() / 2 for a, b in zip(*shares, strict=True)])
-        )
-    many = [n for n in numbers if np.std(both[n][0]) > 0]
+    for name, degree, cut in (
+        ("pairs", 2, numbers),
+        ("triples", 3, numbers),
+        ("triples by value", 3, many),
+    ):
+        coded = [_coded(real[n], made[n], n in cut) for n in names]
+        found[name] = _apart(coded, degree)
+    free = [n for n in numbers if n not in lists]
     for name, turn in (("raw", lambda x: x), ("log", lambda x: np.sign(x) * np.log1p(np.abs(x)))):
-        losses = [np.corrcoef([turn(both[n][side]) for n in many]) for side in (0, 1)]
-        found[name] = float(np.nanmax(np.abs(losses[0] - losses[1])))
+        sides = [np.corrcoef([turn(both[n][side]) for n in free]) for side in (0, 1)]
+        lost = np.nan_to_num(np.abs(sides[0] - sides[1]), nan=1.0)
+        found[name] = float(lost.max())
+        found[f"{name}, mean"] = float(lost[np.triu_indices(len(free), 1)].mean())
+        found[f"{name} at"] = tuple(free[i] for i in np.unravel_index(lost.argmax(), lost.shape))
     found["columns"] = {n: marginal(*both[n]) for n in numbers}
     return found
+
+
+def _apart(coded: list[tuple[NDArray[Any], NDArray[Any], int]], degree: int) -> float:
+    """The mean total variation of tables of so many columns, of some where there are many."""
+    shape = tuple(size for *_, size in coded)
+    cliques = list(combinations(range(len(shape)), degree))
+    chosen = np.random.default_rng(0).permutation(len(cliques))[:MOST_TABLES]
+    cliques = [cliques[i] for i in sorted(chosen)]
+    sides = [counts([pair[side] for pair in coded], shape, cliques) for side in (0, 1)]
+    shares = [[t / t.sum() for t in side] for side in sides]
+    return float(np.mean([np.abs(a - b).sum() / 2 for a, b in zip(*shares, strict=True)]))
 
 
 def marginal(real: NDArray[np.float64], made: NDArray[np.float64]) -> dict[str, float]:
@@ -165,7 +202,14 @@ def marginal(real: NDArray[np.float64], made: NDArray[np.float64]) -> dict[str, 
         "sd": abs(float(np.std(made)) - spread) / spread,
         "W1/sd": float(np.sum(apart[:-1] * np.diff(points))) / spread,
         "rank": float(apart.max()),
+        "atoms": max((abs(held - np.mean(made == x)) for x, held in _atoms(real)), default=0.0),
     }
+
+
+def _atoms(real: NDArray[np.float64]) -> list[tuple[float, float]]:
+    """Values that many rows hold, and their shares."""
+    found, held = np.unique(real, return_counts=True)
+    return [(x, n / len(real)) for x, n in zip(found, held, strict=True) if n >= ATOM * len(real)]
 
 
 def values(table: pa.Table, name: str) -> NDArray[np.float64]:
@@ -185,20 +229,20 @@ def _coded(real: Any, made: Any, number: bool) -> tuple[NDArray[Any], NDArray[An
 
 
 def show(title: str, found: list[dict[str, Any]]) -> None:
-    """Medians of the runs."""
+    """Means of the runs, and in brackets the worst of them."""
 
-    def middle(key: str) -> float:
-        return float(np.median([each[key] for each in found]))
+    def told(each: list[float]) -> str:
+        return f"{np.mean(each):.3f} ({max(each):.3f})"
 
-    print(f"\n### {title}: {middle('rows'):.0f} rows, {middle('seconds'):.1f} CPU s\n")
-    print("| TV of pairs | of triples | worst correlation loss raw | log |\n|---|---|---|---|")
-    print(
-        "| " + " | ".join(f"{middle(key):.4f}" for key in ("pairs", "triples", "raw", "log")), "|"
-    )
-    print("\n| column | mean | sd | W1/sd | worst rank |\n|---|---|---|---|---|")
+    whole = ["pairs", "triples", "triples by value", "raw", "raw, mean", "log", "log, mean"]
+    spent = np.mean([each["seconds"] for each in found])
+    print(f"\n### {title}: {len(found)} runs, {spent:.1f} CPU s\n")
+    print("| " + " | ".join(whole) + " |\n|" + "---|" * len(whole))
+    print("| " + " | ".join(told([each[key] for each in found]) for key in whole) + " |")
+    where = sorted({" and ".join(each[f"{turn} at"]) for each in found for turn in ("raw", "log")})
+    print(f"\nThe worst correlations are those of {'; '.join(where)}.")
+    kinds = list(next(iter(found[0]["columns"].values())))
+    print("\n| column | " + " | ".join(kinds) + " |\n|" + "---|" * (1 + len(kinds)))
     for name in found[0]["columns"]:
-        cells = [
-            float(np.median([each["columns"][name][key] for each in found]))
-            for key in ("mean", "sd", "W1/sd", "rank")
-        ]
-        print(f"| {name} | " + " | ".join(f"{cell:.4f}" for cell in cells), "|", flush=True)
+        cells = [told([each["columns"][name][key] for each in found]) for key in kinds]
+        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
