@@ -50,7 +50,24 @@ def test_rows_that_are_off_are_named_with_their_columns():
     found = agreement(model(np.ones(ROWS)), wrong, tables(codes(), 20.0), ROWS, NAMES)
     assert found["largest_residual"] > found["residual_limit"]
     assert "c" in found["largest_residual_in"]
-    assert found["largest_residual_in"] in str(contradiction(found))
+    told = contradiction(found)
+    assert told is not None
+    assert not told.small
+    assert 0.1 < found["largest_residual_share"] < 1
+    assert f"up to {100 * found['largest_residual_share']:.2g} percentage points" in str(told)
+    assert found["largest_residual_in"] in str(told)
+
+
+def test_a_miss_of_few_rows_is_a_matter_of_detail_however_many_deviations_it_is():
+    off = [column.copy() for column in codes()]
+    off[0][:200] = 2 - off[0][:200]
+    found = agreement(model(np.ones(ROWS)), off, tables(codes(), 1.0), ROWS, NAMES)
+    told = contradiction(found)
+    assert told is not None
+    assert told.small
+    assert told.deviations > 2 * told.limit
+    assert "Do not use" not in str(told)
+    assert "Differences of that size in it may be the model's" in str(told)
 
 
 def test_twice_as_many_rows_say_the_same():

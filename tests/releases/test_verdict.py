@@ -123,6 +123,12 @@ def test_rows_that_contradict_what_was_measured_are_not_praised(release):
     assert judged.level is Level.DOUBTFUL
     assert judged.not_for.startswith("a × b together; ")
     assert judged.decided == "a × b, which the model could not fit"
+    large = {**found, "largest_residual_share": 0.03}
+    assert verdict(replace(useful, diagnostics=large)).level is Level.DOUBTFUL
+    small = verdict(replace(useful, diagnostics={**found, "largest_residual_share": 0.004}))
+    assert small.level is verdict(useful).level
+    assert small.not_for.startswith("differences of up to 0.4 percentage points in a × b; ")
+    assert small.decided == verdict(useful).decided
     within = verdict(replace(useful, diagnostics={**found, "largest_residual": 5.0}))
     assert within.level is not Level.DOUBTFUL
     poor = replace(release, certificate=replace(release.certificate, bound=0.5), diagnostics=found)

@@ -416,7 +416,11 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
             *errors_in_words(release.forecast, release.schema)[:1],
             *([] if (told := inferred(release)) is None else [("tables", told)]),
             *_others(release),
-            *([] if (told := contradiction(release.diagnostics)) is None else [("warning", told)]),
+            *(
+                []
+                if (told := contradiction(release.diagnostics)) is None
+                else [("warning", str(told))]
+            ),
             *theorem_in_words(release.theorem),
             *([] if release.proofs is None else [("oracle", release.proofs)]),
             *_account(release, wanted),

@@ -3,13 +3,15 @@
 The model weighs measurements against each other, so rows never equal every noisy table. But a table y
 with noise of deviation σ that the rows miss by z·σ, z far beyond what the noise of all tables together
 would do, shows that the model failed there. The limit is the z whose probability is that of 4.5
-deviations divided by the number of cells compared (Bonferroni).
+deviations divided by the number of cells compared (Bonferroni). How much that is in rows is another
+matter: where noise is small, a table may be missed by many deviations and few rows.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
@@ -21,8 +23,11 @@ from understudy.models.measured import merge_all
 from understudy.players.base import Model
 from understudy.queries.evaluate import counts
 from understudy.queries.families import ViewCounts
+from understudy.wording import points
 
 _BEYOND = 4.5
+SMALL = 0.02
+"""A share of the rows that does not matter to most analyses."""
 
 
 def agreement(
@@ -46,7 +51,7 @@ def agreement(
     if not tables:
         return found
     scale = rows / max(len(codes[0]) if views is None else views.total, 1)
-    cells, most = 0, 0.0
+    cells, most, share = 0, 0.0, 0.0
     where: Clique = ()
     cliques = [clique for clique, _ in tables]
     made = counts(codes, model.shape, cliques) if views is None else views.tables(cliques)
@@ -56,36 +61,54 @@ def agreement(
             continue
         off = scale * table - values
         off = off - off.mean()  # the number of rows is measured elsewhere, with noise of its own
-        largest = float(np.abs(off).max()) / (sigma * math.sqrt(1 - 1 / values.size))
+        rows_off = float(np.abs(off).max())
+        largest = rows_off / (sigma * math.sqrt(1 - 1 / values.size))
         cells += values.size
         if largest > most:
-            most, where = largest, clique
+            most, where, share = largest, clique, rows_off / max(rows, 1)
     return found | {
         "largest_residual": round(most, 2),
+        "largest_residual_share": round(share, 6),
         "largest_residual_in": " × ".join(names[i] for i in where),
         "residual_limit": round(_limit(cells), 2),
     }
 
 
-def contradicted(diagnostics: Mapping[str, Any]) -> str | None:
-    """The table in which the rows contradict most what was measured; None where they do in none."""
+@dataclass(frozen=True)
+class Miss:
+    """The table that the rows miss most, beyond what noise would do."""
+
+    where: str
+    deviations: float
+    limit: float
+    share: float | None
+    """In rows, of all; None where an older release does not say it."""
+
+    @property
+    def small(self) -> bool:
+        """Whether most analyses may overlook it."""
+        return self.share is not None and self.share <= SMALL
+
+    def __str__(self) -> str:
+        size = "" if self.share is None else f"up to {points(self.share)}, "
+        small = "Differences of that size in it may be the model's"
+        use = small if self.small else "Do not use these columns together"
+        return (
+            f"The model could not fit {self.where}: the rows miss what was measured of it by {size}"
+            f"{self.deviations:g} standard deviations of the noise, where up to {self.limit:g} are "
+            f"plausible. {use}. The certificate holds for it too, so the release may be published with "
+            "this note; another release costs budget again, and may not fit better."
+        )
+
+
+def contradiction(diagnostics: Mapping[str, Any]) -> Miss | None:
+    """Where the rows of a release contradict its own measurements most; None where they do not."""
     most = diagnostics.get("largest_residual", 0)
-    beyond = most > diagnostics.get("residual_limit", math.inf)
-    return str(diagnostics["largest_residual_in"]) if beyond else None
-
-
-def contradiction(diagnostics: Mapping[str, Any]) -> str | None:
-    """What to say of a release whose rows contradict its own measurements; None where they do not."""
-    where = contradicted(diagnostics)
-    if where is None:
+    limit = diagnostics.get("residual_limit", math.inf)
+    if most <= limit:
         return None
-    most, limit = diagnostics["largest_residual"], diagnostics["residual_limit"]
-    return (
-        f"The model could not fit {where}: the rows miss what was measured of it by {most:g} standard "
-        f"deviations of the noise, where up to {limit:g} are plausible. Do not use these columns "
-        "together. The certificate holds for them too, so the release may be published with this note; "
-        "another release costs budget again, and may not fit better."
-    )
+    where = str(diagnostics["largest_residual_in"])
+    return Miss(where, most, limit, diagnostics.get("largest_residual_share"))
 
 
 def _limit(cells: int) -> float:

@@ -21,18 +21,18 @@ from understudy.game.forecast import Errors
 from understudy.game.methods import Design
 from understudy.privacy import planning
 from understudy.privacy.budget import Budget, decimal
-from understudy.releases.agreement import contradicted
+from understudy.releases.agreement import SMALL, Miss, contradiction
 from understudy.releases.plan import Blueprint, Prepared
 from understudy.releases.release import Release
 from understudy.releases.replan import blueprint
 from understudy.units import group, things
-from understudy.wording import at_most, percent, up
+from understudy.wording import at_most, percent, points, up
 
 T = TypeVar("T")
 
 _GOOD, _LIMITED = 0.05, 0.15
 """Mean total variation up to which a release is good for most analyses, and for large groups."""
-_GOOD_BOUND, _LIMITED_BOUND = 0.02, 0.10
+_GOOD_BOUND, _LIMITED_BOUND = SMALL, 0.10
 """The same for the bound on the worst cell."""
 _MEAN_BETWEEN = (0.5, 2.0)
 """Before a release: the mean total variation is between so many times its forecast."""
@@ -98,8 +98,8 @@ class _Figures:
     bound: float
     widest: int
     noise: bool = False
-    doubtful: str = ""
-    """The columns whose synthetic rows contradict most what was measured."""
+    miss: Miss | None = None
+    """The table whose synthetic rows contradict most what was measured."""
     things: str = "rows"
 
 
@@ -118,8 +118,9 @@ def judge(figures: _Figures, advice: str = "", best: _Figures | None = None) -> 
         good = f"cells of {tables} that hold {held} or more (accurate to ±10 %)"
     else:
         good = f"cells of {tables} with shares far above {percent(figures.bound)}"
-    if figures.doubtful:
-        bad = f"{figures.doubtful} together; {bad}"
+    if (miss := figures.miss) is not None:
+        size = f"differences of up to {points(miss.share)} in " if miss.share and miss.small else ""
+        bad = f"{size}{miss.where}{'' if size else ' together'}; {bad}"
     decided = _decided(figures, level, best)
     return Verdict(level, good, bad, advice, None if other is level else other, decided)
 
@@ -137,8 +138,8 @@ def _decided(figures: _Figures, level: Level, best: _Figures | None) -> str:
     ends = [f for f in (best, figures) if f is not None]
     if figures.noise:
         return "the tables, which say hardly more than the schema does"
-    if level is Level.DOUBTFUL:
-        return f"{figures.doubtful}, which the model could not fit"
+    if level is Level.DOUBTFUL and figures.miss is not None:
+        return f"{figures.miss.where}, which the model could not fit"
     limits = "(limits: {} for most analyses, {} for large groups)"
     if _level(replace(figures, mean=0.0)) is level:  # the worst cell alone would do
         told = limits.format(percent(_GOOD_BOUND).removesuffix(" %"), percent(_LIMITED_BOUND)[:-2])
@@ -161,7 +162,7 @@ def _level(figures: _Figures) -> Level:
     mean = figures.mean or 0.0
     if figures.noise or mean > _LIMITED or figures.bound > _LIMITED_BOUND:
         return Level.POOR
-    if figures.doubtful:
+    if figures.miss is not None and not figures.miss.small:
         return Level.DOUBTFUL
     return Level.GOOD if mean <= _GOOD and figures.bound <= _GOOD_BOUND else Level.LIMITED
 
@@ -198,9 +199,9 @@ def verdict(release: Release) -> Verdict:
     widest = max(len(clique) for clique in release.workload.cliques)
     mean = None if errors is None else errors.mean
     noise = errors is not None and errors.noise
-    doubtful = contradicted(release.diagnostics) or ""
+    miss = contradiction(release.diagnostics)
     bound, counted = release.certificate.bound, things(release.schema.unit)
-    now = _Figures(rows, mean, bound, widest, noise, doubtful, counted)
+    now = _Figures(rows, mean, bound, widest, noise, miss, counted)
     if errors is None:
         return judge(now)
     try:
@@ -214,7 +215,7 @@ def verdict(release: Release) -> Verdict:
 
 def _advice(own: Blueprint, budget: Budget, unit: int, now: _Figures, purposes: object) -> str:
     """What more budget, fewer rows of each unit or fewer columns would change; "" where all is good."""
-    if now.mean is None or _level(replace(now, doubtful="")) is Level.GOOD:
+    if now.mean is None or _level(replace(now, miss=None)) is Level.GOOD:
         return ""
     told = (
         f"With {now.rows:,} {now.things} and ε = {decimal(budget.epsilon)}, expect about "
