@@ -154,20 +154,16 @@ def things(unit: Unit | None) -> str:
     return "families" if unit.family else "units"
 
 
-def scope(unit: Unit | None) -> str | None:
+def scope(unit: Unit | None, *, brief: bool = False) -> str | None:
     """Which part of the table all figures of a release are about; None where that is all of it."""
     if unit is None or unit.family:
         return None
     if unit.equal:
-        return (
-            f"every {unit.column} as one, by at most {unit.equal:,} of its rows, so that those with "
-            f"many rows count no more than others"
-        )
+        told = f"every {unit.column} as one, by at most {unit.equal:,} of its rows"
+        return told + ("" if brief else ", so that those with many rows count no more than others")
     rows = "1 row" if unit.max_rows == 1 else f"{unit.max_rows:,} rows"
-    return (
-        f"at most {rows} of each {unit.column}: further ones are left out, so that those with many "
-        f"count less than in the whole table"
-    )
+    why = ": further ones are left out, so that those with many count less than in the whole table"
+    return f"at most {rows} of each {unit.column}{'' if brief else why}"
 
 
 def group(unit: Unit | None) -> int:

@@ -161,7 +161,7 @@ def test_accounts_add_up_rho_and_say_how_many_more_fit(tmp_path, case: Case):
     assert view["more_like_last"] in (6, 7)
     shown = run("ledger", "show", path)
     assert f"{view['more_like_last']} more like the last release" in shown.out
-    assert f"{view['more_like_last']} more like this fit" in made.out
+    assert f"{view['more_like_last']} more like this" in made.out
     planned = ("plan", "--schema", case.schema, "--epsilon", 1, "--ledger", path, "--dataset", "t")
     assert f"{view['more_like_last']} such releases fit" in run(*planned).out
     fit = json.loads(run(*planned, "--json").out)["releases_that_fit"]

@@ -2,12 +2,14 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 from tests.cli.cli_cases import Case, run
 from understudy.cli.commands import command as printed
 from understudy.privacy import Ledger
+from understudy.schema import Category, Schema
 
 # plan
 
@@ -53,6 +55,22 @@ def test_plan_says_what_error_to_expect(case):
     assert told["columns"] == [["age", "sex"], ["age", "income"], ["sex", "income"]]
     assert len(told["total_variations"]) == len(told["worst_cells"]) == 3
     assert not told["noise"]
+
+
+def test_plan_says_what_groups_will_lack_while_a_purpose_can_still_be_given(tmp_path: Path):
+    columns = tuple(Category(f"c{i}", tuple("abcdefgh")) for i in range(60))
+    Schema(columns).save(tmp_path / "wide.toml")
+    asked = ("plan", "--schema", tmp_path / "wide.toml", "--epsilon", 1, "--rows", 3000)
+    plain = run(*asked).out
+    measured, pairs, left = re.search(
+        r"all 60 columns and (\d+) of ([\d,]+) pairs are measured; the other ([\d,]+) follow", plain
+    ).groups()
+    assert (pairs, left) == ("1,770", f"{1770 - int(measured):,}")
+    assert f"“not determined” for these {left} pairs" in plain
+    assert "add --purpose subgroups:COLUMN now" in plain
+    given = run(*asked, "--purpose", "subgroups:c0").out
+    assert f"all 60 columns and {int(measured) + 59} of 1,770 pairs are measured" in given
+    assert "not determined" not in given
 
 
 def test_plan_says_which_tables_are_measured(case):

@@ -11,6 +11,8 @@ def test_verify(survey: Path, tmp_path: Path):
     assert run("verify", folder).code == 0
     told = json.loads(run("verify", folder, "--json").out)
     assert told["passed"] is True
+    digest = json.loads((folder / "release.json").read_text())["digest"]
+    assert f"{digest}, the one that you gave" in run("verify", folder, "--digest", digest).out
     other = run("verify", folder, "--digest", "0" * 64)
     assert other.code == 1
     assert "✗ manifest" in other.out

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import understudy as us
@@ -66,6 +67,21 @@ def test_a_range_names_both_ends_and_what_decided(schema):
     flat = foreseen(prepared, 20_000, replace(errors, mean=0.06, worst_between=(0.001, 0.001)))
     told = "the typical table, with about 3 % to 12 % of its rows in another cell"
     assert flat.decided.startswith(told)
+
+
+def test_single_columns_are_good_for_more_than_pairs(schema):
+    """What is said of them is said of the noise: most of their shares are as near as that."""
+    judged = planned(schema, "1", 10_000)
+    assert "shares in single columns (their estimates are typically within ±0." in judged.good_for
+    rows = people(10_000)
+    made = us.release(rows, schema, epsilon=1)
+    told = verdict(made).good_for
+    within = float(re.search(r"typically within ±([\d.]+) percentage", told)[1]) / 100
+    off: list[float] = []
+    for at, column in enumerate(schema.modelled):
+        true = np.bincount(column.encode(rows[column.name]), minlength=column.size) / len(rows)
+        off += list(abs(made.model.marginal((at,)) - true))
+    assert np.mean(np.array(off) <= within) > 0.8
 
 
 def test_a_method_without_a_forecast_has_no_verdict_before_it_runs(schema):

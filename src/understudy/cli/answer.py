@@ -75,7 +75,7 @@ def answer(
             ("share", Text(f"{100 * answer.estimate:.2f} %", style="bold")),
             ("true share", interval),
             ("rows", f"about {count:,} of {size}{release.number:,}"),
-            *words.scope(release.schema.unit),
+            *words.scope(release.schema.unit, brief=True),
         ]
     )
     parsed = Predicate.parse(predicate, release.schema)

@@ -73,7 +73,7 @@ def estimate(
         for why in dict.fromkeys(each.warning for each in found if each.warning is not None):
             named = ", ".join(each.name for each in found if each.warning == why)
             shell.note(f"{named}: {why}.")
-    words.facts(words.scope(release.schema.unit))
+    words.facts(words.scope(release.schema.unit, brief=True))
     told = [found] if isinstance(found, Estimate) else found if isinstance(found, Estimates) else []
     for remark in remarks(asked, release.schema):
         shell.note(f"{remark}.")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from understudy.units import Unit
 
 _WORST_MARGINALS = 3
+_VARIATIONS = "; --variations bounds each table too, for a share of the budget"
 _ENGINES = {
     "memory": "in memory",
     "duckdb": "files (DuckDB)",
@@ -154,7 +155,7 @@ def _show(
     prepared: Prepared, forecast: Forecast, size: int, account: tuple[Room, Dataset] | None
 ) -> None:
     """The promise, and the figures that decide."""
-    from understudy.releases.outline import time_in_words
+    from understudy.releases.outline import by_group, time_in_words
     from understudy.report.words import meaning, protected
 
     unit, relation = prepared.schema.unit, prepared.design.relation
@@ -166,8 +167,8 @@ def _show(
             ("worst cell", f"off by {errors.worst_in_words}"),
             (
                 "typical table",
-                f"about {wording.percent(errors.mean)} of the rows are in another cell ({tables}; "
-                f"estimate)",
+                f"about {wording.percent(errors.mean)} of the rows are in another cell "
+                f"({tables}; estimate{_too_high(prepared)})",
             ),
         ]
     budget = prepared.budget
@@ -180,14 +181,29 @@ def _show(
             (
                 "certificate",
                 f"adds {wording.points(margin)} to the true worst error "
-                f"({100 * (1 - prepared.beta):g} % confidence){wording.nothing(margin)}",
+                f"({100 * (1 - prepared.beta):g} % confidence){wording.nothing(margin)}"
+                f"{'' if prepared.blueprint.variations or margin >= 1 else _VARIATIONS}",
             ),
             *_purpose_words(prepared, size),
             ("tables", forecast.measured),
+            *([] if (told := by_group(prepared, forecast)) is None else [("groups", told)]),
             ("time", time_in_words(prepared)),
             ("memory", f"about {wording.byte_size(forecast.memory_bytes)}"),
             ("budget", _left(account, unit)),
         ]
+    )
+
+
+def _too_high(prepared: Prepared) -> str:
+    """Why a forecast is too high rather than too low, where that is known."""
+    from understudy.schema import UndeclaredCategory
+
+    declared = () if prepared.declared is None else prepared.declared.undeclared
+    found = sum(isinstance(column, UndeclaredCategory) for column in declared)
+    if not found:
+        return ""
+    return (
+        f", too high where the {found} lists that are found privately turn out shorter than allowed"
     )
 
 

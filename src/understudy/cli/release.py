@@ -385,7 +385,7 @@ def _account(release: Release, wanted: Options) -> list[tuple[str, str]]:
     left = wording.percent(1 - gone(books.spent(), books.facts))
     room = (
         f"{left} is left of a lifetime budget of ε = {wording.number(books.facts.budget.epsilon)} for "
-        f"dataset {wanted.dataset!r} in {place}; {more:,} more like this fit"
+        f"dataset {wanted.dataset!r} in {place}: room for {more:,} more like this"
     )
     if books.facts.composition == "zcdp":
         room += words.SQUARES

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from understudy.schema import Column
 
 
-SQUARES = " (by zCDP n releases together need about √n times the ε of one)"
+SQUARES = " (ε adds up slowly: by zCDP, n equal releases together cost about √n times the ε of one)"
 """What a share of a budget is of, where ε does not just add up."""
 
 
@@ -53,9 +53,9 @@ def facts(pairs: Sequence[tuple[str, str | Text]]) -> None:
     console.print(grid)
 
 
-def scope(unit: Unit | None) -> list[tuple[str, str | Text]]:
+def scope(unit: Unit | None, *, brief: bool = False) -> list[tuple[str, str | Text]]:
     """The line that says which part of the table figures are about, where it is not all of it."""
-    told = scope_of(unit)
+    told = scope_of(unit, brief=brief)
     return [] if told is None else [("figures are of", Text(told, style="yellow"))]
 
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from understudy.game.forecast import Errors
+from understudy.game.methods import Forecast
 from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import (
@@ -183,6 +184,7 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
             "certificate_margin": prepared.margin(size),
             "confidence": 1 - prepared.beta,
             "measured": forecast.measured,
+            "by_group": by_group(prepared, forecast),
             "memory_bytes": forecast.memory_bytes,
             "seconds": forecast.seconds,
             "time": time_in_words(prepared, rows),
@@ -194,6 +196,17 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
             each.to_json() for each in engine_costs(design.shape, prepared.workload.cliques, size)
         ],
     }
+
+
+def by_group(prepared: Prepared, forecast: Forecast) -> str | None:
+    """What pairs that are not measured mean for groups, while a purpose can still be given."""
+    if not forecast.inferred or prepared.options.purposes:
+        return None
+    return (
+        f"means by group will mostly be very wide or “not determined” for these {forecast.inferred:,} "
+        f"pairs. If you will compare groups, add --purpose subgroups:COLUMN now; afterwards it costs a "
+        f"second release"
+    )
 
 
 @dataclass(frozen=True, slots=True)

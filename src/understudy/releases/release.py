@@ -150,14 +150,14 @@ class Release:
                 shares[column.name] = float((codes == len(column.values)).mean())
         return shares
 
-    def hidden(self, column: str) -> float:
-        """A share of a value of the column that noise may well have made: three of its deviations.
+    def hidden(self, column: str, times: float = 3) -> float:
+        """A share of a value of the column that noise may well have made: so many of its deviations.
 
         By the tables of the column that were measured; the certified bound where none was.
         """
         at = self.schema.position(column)
         own = [table.sigma for table in self.tables if table.clique == (at,)]
-        return 3 * min(own) / self.rows_estimate if own else self.certificate.bound
+        return times * min(own) / self.rows_estimate if own else self.certificate.bound
 
     @property
     def head(self) -> str:

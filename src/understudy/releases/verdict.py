@@ -14,13 +14,16 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from itertools import combinations
+from statistics import median
 from typing import TypeVar
 
 from understudy.errors import VerificationError
 from understudy.game.forecast import Errors
 from understudy.game.methods import Design
+from understudy.game.methods.maxent import ONE_WAY
 from understudy.privacy import planning
 from understudy.privacy.budget import Budget, decimal
+from understudy.privacy.cost import Gaussian
 from understudy.releases.agreement import SMALL, Miss, contradiction
 from understudy.releases.plan import Blueprint, Prepared
 from understudy.releases.release import Release
@@ -38,6 +41,8 @@ _MEAN_BETWEEN = (0.5, 2.0)
 """Before a release: the mean total variation is between so many times its forecast."""
 _EXACT = 10
 """A share of so many times the bound is accurate to one part in so many."""
+_SURE = 2.0
+"""Deviations of a value's share in one column that are called typical: 95 % of values are within."""
 _EPSILONS = tuple(map(Fraction, ("0.1", "0.2", "0.5", "1", "2", "4", "8", "10")))
 _CLEARLY = 0.7
 """An error of at most so much of another is worth a word."""
@@ -101,6 +106,8 @@ class _Figures:
     miss: Miss | None = None
     """The table whose synthetic rows contradict most what was measured."""
     things: str = "rows"
+    single: float = 1.0
+    """Two deviations of the noise of a value's share, in the median column; 1 where none is known."""
 
 
 def judge(figures: _Figures, advice: str = "", best: _Figures | None = None) -> Verdict:
@@ -108,16 +115,20 @@ def judge(figures: _Figures, advice: str = "", best: _Figures | None = None) -> 
     level = _level(figures)
     other = level if best is None else _level(best)
     tables = "single columns" if figures.widest == 1 else f"up to {figures.widest} columns together"
+    single = figures.widest > 1 and figures.single <= min(_GOOD_BOUND, figures.bound / 2)
     least = _EXACT * figures.bound * max(figures.rows, 1)
     bad = f"groups under {_ends(figures, best, 1)}, single people, more columns together"
     if level is Level.POOR and other is Level.POOR:
         good = "trying out code on rows of the right form"
-        bad = "any number that matters"
+        bad = "numbers of several columns together" if single else "any number that matters"
     elif least <= max(figures.rows, 1) / 2:
         held = _ends(figures, best, _EXACT)
         good = f"cells of {tables} that hold {held} or more (accurate to ±10 %)"
     else:
         good = f"cells of {tables} with shares far above {percent(figures.bound)}"
+    if single:
+        near = points(figures.single)
+        good = f"shares in single columns (their estimates are typically within ±{near}); {good}"
     if (miss := figures.miss) is not None:
         size = f"differences of up to {points(miss.share)} in " if miss.share and miss.small else ""
         bad = f"{size}{miss.where}{'' if size else ' together'}; {bad}"
@@ -174,11 +185,18 @@ def foreseen(prepared: Prepared, rows: int, errors: Errors | None) -> Verdict | 
     widest = max(map(len, prepared.design.cliques))
     counted, margin = things(prepared.schema.unit), prepared.margin(rows)
     number = errors.rows // prepared.design.weight
+    noises = [
+        charge.event.sigma
+        for charge in prepared.usual(rows).game_plan
+        if charge.purpose.startswith(ONE_WAY) and isinstance(charge.event, Gaussian)
+        for _ in range(charge.times)
+    ]
+    single = _SURE * median(noises) / errors.rows if noises else 1.0
 
     def at(end: float, worst: float) -> _Figures:
         then = replace(errors, mean=min(1.0, end * errors.mean))
         bound = min(1.0, worst + margin)
-        return _Figures(number, then.mean, bound, widest, then.noise, things=counted)
+        return _Figures(number, then.mean, bound, widest, then.noise, things=counted, single=single)
 
     low, high = errors.worst_between or (errors.worst, errors.worst)
     best, worst = at(_MEAN_BETWEEN[0], low), at(_MEAN_BETWEEN[1], high)
@@ -201,7 +219,8 @@ def verdict(release: Release) -> Verdict:
     noise = errors is not None and errors.noise
     miss = contradiction(release.diagnostics)
     bound, counted = release.certificate.bound, things(release.schema.unit)
-    now = _Figures(rows, mean, bound, widest, noise, miss, counted)
+    single = median(release.hidden(column.name, _SURE) for column in release.schema.modelled)
+    now = _Figures(rows, mean, bound, widest, noise, miss, counted, single)
     if errors is None:
         return judge(now)
     try:

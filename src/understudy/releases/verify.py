@@ -165,7 +165,8 @@ def _manifest(bundle: Bundle, expected: str | None) -> str:
         raise _Refused(f"its digest is {manifest['digest']}, not the published {expected}")
     if manifest["private"] is not True:
         raise _Refused("made with seeded test noise: NOT PRIVATE")
-    return f"digest {manifest['digest']}"
+    known = "" if expected is None else ", the one that you gave"
+    return f"digest {manifest['digest']}{known}"
 
 
 def _files(folder: Path, manifest: Mapping[str, Any]) -> str:

@@ -49,9 +49,9 @@ def meaning(epsilon: float, delta: float, unit: Unit | None, relation: Relation)
     if relation is Relation.REPLACE:
         asked = f"which of two values a certain {who} of the table had"
     return (
-        f"Somebody who guesses {asked} is right 50 % of the time. With the release they are right at "
-        f"most {percent(right)} of the time, a gain of at most {points(right - 0.5)}, whatever else "
-        f"they know and whatever attack they use."
+        f"A coin toss is right 50 % of the time about {asked}. With this release, nobody who could do "
+        f"no better before can be right more than {percent(right)} of the time: a gain of at most "
+        f"{points(right - 0.5)}, whatever else they know and whatever attack they use."
     )
 
 

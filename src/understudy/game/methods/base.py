@@ -241,6 +241,8 @@ class Forecast:
     seconds: float
     errors: Errors | None = None
     """Of every marginal of the workload, as `Method.errors` says."""
+    inferred: int = 0
+    """Pairs of columns of the workload of which no table is measured, where most are such."""
 
 
 @dataclass(frozen=True, slots=True)

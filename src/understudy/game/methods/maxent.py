@@ -184,12 +184,13 @@ class MaxEntMethod(Method):
         records = Particles(self.records, twins=design.twins).size(rows, d)
         pairs = "1 pair" if len(closure) == 1 else f"{len(closure):,} pairs"
         measured, rest = f"all {d} columns and {pairs} are measured", "the rest is inferred"
+        left = 0
         if WorstAgain.SELECT in plan:
-            measured = f"all {d} columns and {_picked(plan):,} of {pairs} are measured"
-            left = f"{len(closure) - _picked(plan):,}"
-            rest = (
-                f"the other {left} pairs, and what they say of groups, follow from the model alone"
-            )
+            tiers = (t for t in _pair_tiers(design, closure) if t.purpose in plan)
+            many = min(len(closure), _picked(plan) + sum(len(tier.cliques) for tier in tiers))
+            left = len(closure) - many
+            measured = f"all {d} columns and {many:,} of {pairs} are measured"
+            rest = f"the other {left:,} follow from the model alone"
         elif closure:
             times = plan[Survey.AGAIN].times * self._units(closure)
             measured += f"; the {times} least accurate are measured again"
@@ -197,6 +198,7 @@ class MaxEntMethod(Method):
             f"{measured}; {rest}",
             2e8 + 20.0 * counted * d + 8.0 * records * d + 20.0 * many,
             self._seconds(design, plan, rows, records),
+            inferred=left if 2 * left > len(closure) else 0,
         )
 
     def _seconds(self, design: Design, plan: Plan, rows: int, records: int) -> float:
