@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from scipy.special import wrightomega
+from scipy.special import ndtr, ndtri, wrightomega
 from tests.thorough import examples
 
 from understudy import compiled
@@ -422,3 +422,19 @@ def test_tables_of_all_marginals_are_made_at_once():
     counts = np.zeros(20, np.float32)
     kernels.count(records, chosen, *where, cells, counts)
     np.testing.assert_array_equal(counts, excess_of(cell, chosen, 0))
+
+
+def test_between_is_the_normal_law_between_two_ends():
+    rng = np.random.default_rng(0)
+    shares = np.concatenate([rng.random(9_000), 10.0 ** (-300 * rng.random(1_000))])
+    whole = shares.copy()
+    kernels.between(np.full(shares.size, -np.inf), np.full(shares.size, np.inf), whole)
+    np.testing.assert_allclose(whole, ndtri(shares), rtol=1e-13, atol=1e-15)
+    low = rng.normal(0, 4, shares.size)
+    high = low + rng.exponential(1, shares.size)
+    found = shares.copy()
+    kernels.between(low, high, found)
+    assert np.all((low <= found) & (found <= high))
+    sign = np.where(low > 0, -1, 1)  # of the tail that is exact
+    ends = np.sort([ndtr(sign * low), ndtr(sign * high)], axis=0)
+    np.testing.assert_allclose(ndtr(sign * found), ends[0] + shares * (ends[1] - ends[0]), 1e-9)

@@ -10,25 +10,6 @@ from numpy.typing import NDArray
 
 from understudy.compiled import kernel
 
-__all__ = [
-    "balance",
-    "conditionals",
-    "count",
-    "draw",
-    "gibbs",
-    "hold",
-    "join",
-    "mark",
-    "parts",
-    "refine",
-    "scale",
-    "scale_and_weigh",
-    "solve",
-    "swap",
-    "tabulate",
-    "weigh",
-]
-
 _TURNS, _LARGE = 4, 100_000
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _TILT, _FURTHEST = 60.0, 40.0
@@ -99,6 +80,63 @@ def solve(y: Any, log_base: Any, ratio: Any, total: float, m: Any) -> float:
         if m[i] < 1e-200 and log_base[i] != -np.inf:
             m[i] = math.exp(max(log_base[i] + math.log(ratio[i]) - _TILT, -500.0))
     return shift
+
+
+@kernel
+def _below(z: float) -> float:
+    """The share of a standard normal law below z."""
+    return 0.5 * math.erfc(-z / math.sqrt(2.0))
+
+
+@kernel
+def _quantile(p: float) -> float:
+    """The z below which this share lies (Wichura 1988, AS 241)."""
+    q = p - 0.5
+    if abs(q) <= 0.425:
+        r = 0.180625 - q * q
+        above = 2509.0809287301226727 * r + 33430.575583588128105
+        above = (above * r + 67265.770927008700853) * r + 45921.953931549871457
+        above = (above * r + 13731.693765509461125) * r + 1971.5909503065514427
+        above = (above * r + 133.14166789178437745) * r + 3.387132872796366608
+        under = 5226.495278852854561 * r + 28729.085735721942674
+        under = (under * r + 39307.89580009271061) * r + 21213.794301586595867
+        under = (under * r + 5394.1960214247511077) * r + 687.1870074920579083
+        under = (under * r + 42.313330701600911252) * r + 1.0
+        return q * above / under
+    r = math.sqrt(-math.log(p if q < 0.0 else 1.0 - p))
+    if r <= 5.0:
+        r -= 1.6
+        above = 7.7454501427834140764e-4 * r + 0.0227238449892691845833
+        above = (above * r + 0.24178072517745061177) * r + 1.27045825245236838258
+        above = (above * r + 3.64784832476320460504) * r + 5.7694972214606914055
+        above = (above * r + 4.6303378461565452959) * r + 1.42343711074968357734
+        under = 1.05075007164441684324e-9 * r + 5.475938084995344946e-4
+        under = (under * r + 0.0151986665636164571966) * r + 0.14810397642748007459
+        under = (under * r + 0.68976733498510000455) * r + 1.6763848301838038494
+        under = (under * r + 2.05319162663775882187) * r + 1.0
+    else:
+        r -= 5.0
+        above = 2.01033439929228813265e-7 * r + 2.71155556874348757815e-5
+        above = (above * r + 0.0012426609473880784386) * r + 0.026532189526576123093
+        above = (above * r + 0.29656057182850489123) * r + 1.7848265399172913358
+        above = (above * r + 5.4637849111641143699) * r + 6.6579046435011037772
+        under = 2.04426310338993978564e-15 * r + 1.4215117583164458887e-7
+        under = (under * r + 1.8463183175100546818e-5) * r + 7.868691311456132591e-4
+        under = (under * r + 0.0148753612908506148525) * r + 0.13692988092273580531
+        under = (under * r + 0.59983220655588793769) * r + 1.0
+    return -above / under if q < 0.0 else above / under
+
+
+@kernel
+def between(low: Any, high: Any, shares: Any) -> None:
+    """Take shares of the standard normal law between two ends, of every row, to where they lie."""
+    for r in range(shares.size):
+        flip = low[r] > 0.0  # the lower tail is exact
+        first = _below(-high[r] if flip else low[r])
+        last = _below(-low[r] if flip else high[r])
+        p = min(max(first + shares[r] * (last - first), 1e-300), 1.0 - 2.0**-53)
+        z = -_quantile(p) if flip else _quantile(p)
+        shares[r] = min(max(z, low[r]), high[r])
 
 
 @kernel

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy._types import Clique, Table
+from understudy.models import _kernels as kernels
 from understudy.models.determined import agrees, determined
 from understudy.models.margins import FREQUENT, one_ways, per_cell, stands_out
 from understudy.models.measured import Labels, Measured, frequent, merge
@@ -114,8 +115,6 @@ class Block:
         `part` of the way there, in logarithms; cells that nothing is in then go along with their row
         and column, for records may still move into them.
         """
-        from understudy.models import _kernels as kernels
-
         first, second = self.margins or (_NONE, _NONE)
         empty = _NO_CELL if self.empty is None else self.empty
         theta, factors = self.theta.copy(), np.empty_like(current)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique, Codes, Table
 from understudy.errors import InputError
+from understudy.models import _kernels as kernels
 
 __all__ = ["MOST_COLUMNS", "Copula", "copula_of"]
 
@@ -36,8 +38,6 @@ _RIDGE, _LEAST_FREE = 0.01, 0.001
 _SWEEPS = 3
 _ROWS = 2**15
 """Rows that are drawn together."""
-_LEAST, _MOST = 1e-300, 1 - 2.0**-53
-"""Shares that have a score."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,21 +147,18 @@ def copula_of(
 
 def _ends(counts: Table) -> tuple[float, ...] | None:
     """The normal scores at which the cells after the first begin; None where no row is in order."""
-    from scipy.special import ndtri
-
     if not counts.sum() > 0:
         return None
     shares = np.maximum(counts / counts.sum(), 1e-6)
-    found = np.round(ndtri(np.cumsum(shares / shares.sum())[:-1]), 6)
+    score = NormalDist().inv_cdf
+    found = np.round([score(at) for at in np.cumsum(shares / shares.sum())[:-1]], 6)
     return tuple(np.maximum.accumulate(found + 1e-6 * np.arange(len(found))).tolist())
 
 
 def _middles(ends: Sequence[float]) -> Table:
     """The score in the middle of every cell."""
-    from scipy.special import ndtr, ndtri
-
-    reached = np.concatenate([[0.0], ndtr(np.array(ends)), [1.0]])
-    return ndtri((reached[:-1] + reached[1:]) / 2)
+    reached = np.array([0.0, *map(NormalDist().cdf, ends), 1.0])
+    return np.array([NormalDist().inv_cdf(at) for at in (reached[:-1] + reached[1:]) / 2])
 
 
 def _standard(middles: Table, codes: Codes) -> Table:
@@ -169,7 +166,7 @@ def _standard(middles: Table, codes: Codes) -> Table:
     inside = codes < len(middles)
     found = np.where(inside, middles[np.minimum(codes, len(middles) - 1)], 0.0)
     found[inside] -= found[inside].mean() if inside.any() else 0.0
-    return found / max(float(np.sqrt((found**2).mean())), _LEAST)
+    return found / max(float(np.sqrt((found**2).mean())), 1e-300)
 
 
 def _begun(
@@ -186,12 +183,9 @@ def _begun(
 
 def _inside(low: Table, high: Table, rng: np.random.Generator) -> Table:
     """Standard normal numbers between two ends."""
-    from scipy.special import ndtr, ndtri
-
-    flip = low > 0  # the lower tail is exact
-    first, last = ndtr(np.where(flip, -high, low)), ndtr(np.where(flip, -low, high))
-    found = ndtri(np.clip(first + rng.random(low.size) * (last - first), _LEAST, _MOST))
-    return np.clip(np.where(flip, -found, found), low, high)
+    found = rng.random(low.size)
+    kernels.between(low, high, found)
+    return found
 
 
 def _swept(

@@ -19,6 +19,7 @@ import math
 import numpy as np
 
 from understudy._types import Table
+from understudy.models import _kernels as kernels
 from understudy.models.margins import stands_out
 
 __all__ = ["agrees", "determined"]
@@ -54,8 +55,6 @@ def determined(y: Table, base: Table, sigma: float) -> Table | None:
                 best, found = likelihood, table if one is y else table.T
     if found is None:
         return None
-    from understudy.models import _kernels as kernels
-
     table = np.maximum(np.ascontiguousarray(found), 1e-6)
     kernels.balance(table.reshape(-1), base.sum(axis=1), base.sum(axis=0), _PASSES)
     matters = float(np.abs(table - base).sum()) / 2 >= _MATTERS * float(base.sum())

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique, Codes, Table
 from understudy.errors import InputError
+from understudy.models import _kernels as kernels
 from understudy.models.measured import View
 
 __all__ = ["Empirical", "Records"]
@@ -58,8 +59,6 @@ class Records(View):
             packed += self.codes[column]
         if weights is None:
             return np.bincount(packed, minlength=cells).reshape(shape)
-        from understudy.models import _kernels as kernels
-
         parts = kernels.parts(cells)
         kernels.weigh(packed, weights, parts)
         return parts.sum(axis=0).reshape(shape)

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy._types import Clique, Projection, Table
+from understudy.models import _kernels as kernels
 from understudy.models.blocks import Block, blocks_of, column_blocks
 from understudy.models.junction import JunctionTree, grow
 from understudy.models.margins import Told, one_ways
@@ -169,8 +170,6 @@ def _fit_tree(
     tell: Callable[[], None],
 ) -> None:
     """Fit the blocks whose columns lie in one clique of the tree."""
-    from understudy.models import _kernels as kernels
-
     homes: list[list[tuple[int, Clique]]] = [[] for _ in tree.cliques]
     for number, block in enumerate(blocks):
         home = tree.home(block.clique)
@@ -253,8 +252,6 @@ def _further(
 
 def _reach(cloud: Cloud, blocks: Sequence[Block]) -> dict[Clique, NDArray[np.bool_]]:
     """The cells of every pair that is fitted which some record is in."""
-    from understudy.models import _kernels as kernels
-
     reach: dict[Clique, NDArray[np.bool_]] = {}
     for pair in dict.fromkeys(block.clique for block in blocks if len(block.clique) == 2):
         held = np.zeros([cloud.shape[i] for i in pair], np.bool_)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy._types import Clique, Table
+from understudy.models import _kernels as kernels
 
 __all__ = ["JunctionTree", "grow", "ordered", "tree_cells", "tree_cliques"]
 
@@ -213,8 +214,6 @@ class JunctionTree:
 
     def sample(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.unsignedinteger[Any]]]:
         """Records of low discrepancy, neighbours alike: see `understudy.models._kernels.draw`."""
-        from understudy.models import _kernels as kernels
-
         codes: list[NDArray[np.int64]] = [np.zeros(0, np.int64)] * len(self.shape)
         order = np.arange(rows)
         seen: set[int] = set()

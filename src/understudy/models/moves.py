@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy._types import Clique, Projection, Table
+from understudy.models import _kernels as kernels
 from understudy.models.blocks import Block
 
 __all__ = ["Cloud", "spread"]
@@ -90,16 +91,12 @@ class Cloud:
 
     def table(self, block: Block) -> Table:
         """What the records say of a block, in counts."""
-        from understudy.models import _kernels as kernels
-
         parts = kernels.parts(block.y.size)
         kernels.weigh(self.cells(block), self.weights, parts)
         return self._counts(parts)
 
     def refine(self, blocks: Sequence[Block], part: float = 1.0) -> tuple[Table, Table]:
         """Take the weights to what every block wants, in turn; how far tables moved and were off."""
-        from understudy.models import _kernels as kernels
-
         cells, factors = self._codes[0, :0], _NONE
         moved, off = np.zeros(len(blocks)), np.zeros(len(blocks))
         for k, block in enumerate(blocks):
@@ -120,8 +117,6 @@ class Cloud:
 
     def cells(self, block: Block) -> NDArray[Any]:
         """The block's cell of every record; kept while there is room, for as long as the codes."""
-        from understudy.models import _kernels as kernels
-
         *others, last = block.clique
         key = block.clique if block.labels is None else block
         if key in self._located:
@@ -249,8 +244,6 @@ def _draw_anew(
     rng: np.random.Generator,
 ) -> None:
     """One Gibbs scan over the columns, in random order."""
-    from understudy.models import _kernels as kernels
-
     terms, tables = _terms(blocks, cloud.shape, reach)
     records = np.ascontiguousarray(cloud.codes.T)
     few = records[:: max(1, cloud.size // _LOOKED)].copy()

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique, Codes, Table
 from understudy.errors import InputError
+from understudy.models import _kernels as kernels
 from understudy.models.copula import Copula
 from understudy.models.empirical import Records
 from understudy.models.measured import commonest
@@ -112,8 +113,6 @@ class Weighted(Records):
         return np.minimum(np.searchsorted(cumulative, points, side="right"), self.size - 1)
 
     def _settle(self, chosen: NDArray[np.int64], rng: np.random.Generator) -> None:
-        from understudy.models import _kernels as kernels
-
         rows = chosen.size
         cliques = [clique for clique in self.cliques if clique]
         if not cliques:
