@@ -192,3 +192,19 @@ def test_a_plan_with_an_open_schema_names_the_command_for_its_own_file(case, tmp
     assert refused.code == 2
     assert printed("schema", "review", path) in refused.err
     assert "S.toml" not in refused.err
+
+
+def test_a_plan_names_the_ends_that_will_be_found(case):
+    """And so does a review, before anything is spent; not where bounds are declared."""
+    told = "will be found privately"
+    assert told not in run("plan", "--schema", case.schema, "--epsilon", 1).out
+    open_ = '[[column]]\nname = "{}"\ntype = "integer"\n{}'
+    columns = open_.format("visits", "") + open_.format("paid", "lower = 0\nupper = 90000\n")
+    case.schema.write_text(f'[understudy]\nversion = 1\nunit = "row"\n{columns}')
+    for shown in (
+        run("plan", "--schema", case.schema, "--epsilon", 1, "--rows", 1000),
+        run("schema", "review", case.schema, "--list"),
+    ):
+        assert f"of visits {told}" in re.sub(r"\s+", " ", shown.out + shown.err)
+    plan = json.loads(run("plan", "--schema", case.schema, "--epsilon", 1, "--json").out)
+    assert plan["forecast"]["ends"].startswith("of visits")

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
 
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from understudy.columns import Date, Datetime, Integer, Number
 from understudy.columns.binned import Cells
+from understudy.columns.shape import Search
 from understudy.errors import SchemaError, WorkloadError
 
 DAY = date(2000, 1, 1)
@@ -191,9 +193,12 @@ def test_shapes_of_strangers(changed):
         Integer("x", edges=(0, 10, 100), shape={**_SHAPED, **_ROUND, **changed})
 
 
+_LEAVES = {"leaves": (0, 10, 50, 60, 101)}
+
+
 def test_quantiles_are_where_rows_are_drawn():
     """The mean of 40 quantiles of each cell is that of 4,000 draws, within 6 standard errors."""
-    shape = {"leaves": (0, 10, 50, 60, 101), "weights": (3, 1, 0, 4)}
+    shape = {**_LEAVES, "weights": (3, 1, 0, 4)}
     shares = (np.arange(40) + 0.5) / 40
     for column in (
         Integer("x", edges=(0, 50, 100), shape=shape),
@@ -207,8 +212,39 @@ def test_quantiles_are_where_rows_are_drawn():
         drawn = column._draw(codes, np.random.default_rng(0)).reshape(len(column.grid), -1)
         near = 6 * drawn.std(axis=1) / 4_000**0.5 + drawn.std(axis=1) / 40
         assert np.all(np.abs(found.mean(axis=1) - drawn.mean(axis=1)) <= near)
-    assert not Integer("x", 0, 99, bins=4).leverage().any()
-    # Leaves with rows: [0, 10) and [10, 50) about their mean 11.25; [60, 101) alone.
-    wanted = [np.hypot(5 - 11.25, 30 - 11.25), 0.0]
-    shaped = Integer("x", edges=(0, 50, 100), shape=shape)
-    assert shaped.leverage() == pytest.approx(wanted)
+
+
+NOISE = {"whole": 0.001, "part": 0.003}
+
+
+def test_the_noise_of_a_found_shape_moves_sums():
+    column = Integer("x", edges=(0, 50, 100), shape={**_LEAVES, "weights": (3, 1, 0, 4)})
+    shares = np.array([0.5, 0.5])
+    # Leaves [0, 10) and [10, 50) about their mean 11.25; [60, 101) about itself, and what noise may
+    # have hidden in [50, 60), near to it.
+    one = Search(np.array([0, 101]), **NOISE)
+    wanted = 0.003 * np.array([np.hypot(5 - 11.25, 30 - 11.25), 80.5 - 60])
+    assert column.uncertain(one, shares) == pytest.approx(wanted)
+    # Where each is a cell of the first level it was counted five times.
+    each = Search(np.array([0, 10, 50, 60, 101]), **NOISE)
+    assert column.uncertain(each, shares) == pytest.approx(wanted / 3)
+    # Rows that the shape did not find lie anywhere in the cell, but not outside it.
+    more = column.uncertain(one, np.array([0.5, 0.8]))
+    assert more == pytest.approx(wanted * [1, 0.8 / 0.5])
+    assert column.uncertain(one, np.array([1e-6, 1e-6])) == pytest.approx(
+        [0.5e-6 * 49, 0.5e-6 * 50]
+    )
+    assert not Integer("x", 0, 99, bins=4).uncertain(one, np.full(4, 0.25)).any()
+
+
+def test_rows_that_a_shape_lacks_may_lie_beyond_it():
+    column = Integer("x", edges=(0, 50, 100), shape={**_LEAVES, "weights": (3, 1, 4, 2)})
+    shares = np.array([0.35, 0.65])
+    found = Search(np.array([0, 101]), **NOISE, low=True, high=True)
+    assert column.beyond(found, shares) == ((0.0, 101.0), (pytest.approx(0.05), 101.0))
+    # A tail holds no more than the outer half of what was found.
+    light = Integer("x", edges=(0, 50, 100), shape={**_LEAVES, "weights": (6, 3, 0, 1)})
+    assert light.beyond(found, np.array([0.5, 0.5]))[1] == (pytest.approx(0.1), 101.0)
+    # Declared ends are no further than they are.
+    assert column.beyond(replace(found, high=False), shares)[1][1] == 0.0
+    assert Integer("x", 0, 99, bins=4).beyond(found, np.full(4, 0.25)) == ((0.0, 0.0), (0.0, 0.0))

@@ -17,7 +17,7 @@ def frame(columns=(0, 1, 2), numbers=(2,)):
     model = tiny.model(tiny.truth())
     points = collapsed(model, columns, tiny.SHAPE, (0.0,) * len(columns))
     even = {i: inner(tiny.SCHEMA.modelled[i]) for i in numbers}
-    return replace(Frame.of(points, tiny.SCHEMA, model, numbers, 0.0), numbers=even)
+    return replace(Frame.of(points, tiny.SCHEMA, model, numbers, {}), numbers=even)
 
 
 def test_conditions_cut_cells():

@@ -1,8 +1,11 @@
 """Numbers inside cells."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from understudy.columns.shape import Search
 from understudy.errors import WorkloadError
 from understudy.estimates.inner import DRAWN, inner, lines
 from understudy.schema import Boolean, Category, Date, Integer, Number
@@ -33,14 +36,22 @@ def test_other_columns_with_numbers():
 
 
 def test_a_shape_has_its_own_means_and_noise():
-    found = inner(SHAPED, 10.0)
+    search = Search(np.array([0, 10]), 0.005, 0.01)
+    found = inner(SHAPED, None, search, np.array([0.5, 0.5, 0.0]))
     # A quarter of the first cell's rows are spread over 1, 2, 3; the second cell's over 5 … 9,
     # by a density that follows its neighbours'.
     assert found.mean == pytest.approx([0.5, 7.0], abs=0.3)
-    spread = [np.hypot(0.5 - 1.0, 2.5 - 1.0), 0.0]  # middles of leaves with rows, less the mean
-    assert found.uncertain == pytest.approx(10.0 * np.array(spread), rel=1e-6)
+    # Middles of leaves less the mean; of the empty one, the end at which more rows are.
+    spread = [np.hypot(0.5 - 1.0, 2.5 - 1.0), 7.5 - 5.0]
+    assert found.uncertain == pytest.approx(0.01 * np.array(spread), rel=1e-6)
     assert found.relative == pytest.approx(found.uncertain / found.deviation)
-    assert not inner(Integer("x", 0, 9, bins=5), 10.0).uncertain.any()
+    assert not inner(SHAPED).uncertain.any()
+    even = Integer("x", 0, 9, bins=5)
+    assert not inner(even, None, search, np.full(5, 0.2)).uncertain.any()
+    # What the cells hold beyond the shape may lie beyond it, where its end was found.
+    ends = replace(search, high=True)
+    assert inner(SHAPED, None, search, np.array([0.4, 0.6])).beyond == (0.0, 0.0)
+    assert inner(SHAPED, None, ends, np.array([0.4, 0.6])).beyond == (0.0, pytest.approx(0.1 * 10))
 
 
 def test_what_cells_may_hide_follows_neighbours():
@@ -59,7 +70,7 @@ def test_what_cells_may_hide_follows_neighbours():
 
 def test_densities_with_a_slope():
     column = Number("x", 0, 10, bins=2)
-    found = inner(column, 0.0, np.array([0.6, -1.0]))
+    found = inner(column, np.array([0.6, -1.0]))
     assert found.mean == pytest.approx([2.5 + 5 * 0.6 / 6, 7.5 - 5 / 6], abs=0.05)
     t = np.linspace(0.1, 0.9, 9)
     below = np.array([found.below(5 * x)[0] for x in t])

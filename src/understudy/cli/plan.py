@@ -155,6 +155,7 @@ def _show(
     prepared: Prepared, forecast: Forecast, size: int, account: tuple[Room, Dataset] | None
 ) -> None:
     """The promise, and the figures that decide."""
+    from understudy.releases.ends import sought_in_words
     from understudy.releases.outline import by_group, time_in_words
     from understudy.report.words import meaning, protected
 
@@ -171,7 +172,7 @@ def _show(
                 f"({tables}; estimate{_too_high(prepared)})",
             ),
         ]
-    budget = prepared.budget
+    budget, ends = prepared.budget, sought_in_words(prepared.declared or prepared.schema)
     words.facts(
         [
             ("promise", f"{budget}-differential privacy per {protected(unit)}"),
@@ -187,6 +188,7 @@ def _show(
             *_purpose_words(prepared, size),
             ("tables", forecast.measured),
             *([] if (told := by_group(prepared, forecast)) is None else [("groups", told)]),
+            *([] if ends is None else [("ends", ends)]),
             ("time", time_in_words(prepared)),
             ("memory", f"about {wording.byte_size(forecast.memory_bytes)}"),
             ("budget", _left(account, unit)),

@@ -398,6 +398,7 @@ def _account(release: Release, wanted: Options) -> list[tuple[str, str]]:
 def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
     from understudy.releases.agreement import contradiction
     from understudy.releases.bundle import read_manifest
+    from understudy.releases.ends import found_in_words
     from understudy.releases.example import example
     from understudy.releases.verdict import verdict
     from understudy.report.words import inferred, whose
@@ -416,6 +417,7 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
             *errors_in_words(release.forecast, release.schema)[:1],
             *([] if (told := inferred(release)) is None else [("tables", told)]),
             *_others(release),
+            *([] if (told := found_in_words(release)) is None else [("ends", told)]),
             *(
                 []
                 if (told := contradiction(release.diagnostics)) is None

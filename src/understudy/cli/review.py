@@ -141,6 +141,9 @@ def resume(schema: Path, data: str | None = None, table: str | None = None) -> s
 
 def say_plan(schema: Path, rows: int | None = None, unit: Unit | None = None) -> None:
     """The command that plans a release; its verdict needs a number of rows, roughly."""
+    from understudy.releases.ends import sought_in_words
+    from understudy.schema import Schema
+
     about = [] if rows is None else ["--rows", rows]
     shell.say(f"  {command('plan', '--schema', schema, '--epsilon', 1, *about)}")
     told = "Add --rows and about how many rows the table has: a verdict needs it."
@@ -149,6 +152,8 @@ def say_plan(schema: Path, rows: int | None = None, unit: Unit | None = None) ->
         if unit is not None and unit.weight == 1:
             told += f" (after the limit of {unit.max_rows} per {unit.column})"
     shell.say((f"  {told}", "dim"))
+    if (ends := sought_in_words(Schema.load(schema))) is not None:
+        shell.note(f"Ends {ends}.")
 
 
 def open_decisions(found: Sequence[Decision]) -> None:

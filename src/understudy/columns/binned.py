@@ -32,7 +32,7 @@ from understudy.columns.reading import (
     valid_of,
     writes_text,
 )
-from understudy.columns.shape import FACTS, Shape
+from understudy.columns.shape import FACTS, Search, Shape
 
 MOST_SINGLES = 1_000
 """The most values for which a column without bins gets one cell each."""
@@ -489,11 +489,35 @@ class Binned(Modelled):
             return np.minimum(lows + np.floor(shares * (highs - lows + 1.0)), highs)
         return lows + shares * (highs - lows)
 
-    def leverage(self) -> NDArray[np.float64]:
-        """For every ordered cell, what the noise of a found shape does to its sum; see `Shape`."""
+    def uncertain(self, search: Search, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """For every ordered cell of these shares of rows, the deviation of its sum by the noise of a
+        found shape, for one row; see `Shape.uncertain`.
+
+        Where more rows are than were found, it is larger by as much, up to half of the cell.
+        """
+        width = (self.grid.highs - self.grid.lows).astype(np.float64)
         if self.shape is None:
-            return np.zeros(len(self.grid))
-        return self.shape.leverage(self._intervals)
+            return np.zeros(len(width))
+        found, own = self.shape.rows(self._intervals), self.shape.uncertain(self._intervals, search)
+        ratio = np.divide(shares, found, out=np.full(len(width), inf), where=found > 0)
+        own = np.where(own > 0, own * np.maximum(ratio, 1.0), 0.0)
+        own = np.where(found > 0, own, shares * width)
+        return np.minimum(own, shares * width / 2)
+
+    def beyond(
+        self, search: Search, shares: NDArray[np.float64]
+    ) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Below and above what was found: the share of rows that may lie there, and how far.
+
+        The first and the last cell count what lies beyond them. Where they hold a larger share than was
+        found in them, the rest may lie outside; see `Shape.beyond`.
+        """
+        if self.shape is None:
+            return (0.0, 0.0), (0.0, 0.0)
+        more = np.maximum(shares - shares.sum() * self.shape.rows(self._intervals), 0.0)
+        ends = zip((more[0], more[-1]), self.shape.beyond(search), strict=True)
+        (low, high) = ((min(float(rest), most), far) for rest, (most, far) in ends)
+        return low, high
 
     def _encode(self, array: pa.Array, tokens: Sequence[str]) -> NDArray[np.unsignedinteger]:
         codes = super()._encode(array, tokens)

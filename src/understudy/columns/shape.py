@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,8 +13,30 @@ FACTS = ("leaves", "weights", "decades", "steps", "roundness")
 """What a schema file says of a shape."""
 STEEPEST = 4.0
 """Of the power of a density inside a leaf."""
+LEAST = 1e-5
+"""A leaf with a smaller share was not found: it stands for what is not seen between bounds."""
 POINTLIKE = 2.0**-19
 """The relative width below which a leaf of doubles is a point."""
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """How the shape of a column was found; deviations are of counts of rows.
+
+    coarse       the edges of the first level, in points
+    whole, part  the noise of a cell of it, by all levels, and of a leaf inside one, at most
+    low, high    whether the least value was found as well, and the largest
+    """
+
+    coarse: NDArray[Any]
+    whole: float
+    part: float
+    low: bool = False
+    high: bool = False
+
+    def of(self, rows: float) -> Search:
+        """The same with deviations of shares of so many rows."""
+        return replace(self, whole=self.whole / rows, part=self.part / rows)
 
 
 @dataclass(frozen=True)
@@ -77,20 +99,61 @@ class Shape:
         at = np.tile(shares, len(cells))
         return self._at(np.repeat(cells, len(shares)), at)[1].reshape(len(cells), len(shares))
 
-    def leverage(self, cells: NDArray[np.intp]) -> NDArray[np.float64]:
-        """How far independent noise of deviation 1 in the rows of every leaf moves the sum of a cell.
+    @cached_property
+    def _held(self) -> NDArray[np.float64]:
+        """What was found in every leaf; what only stands for the unseen is nothing."""
+        weights = np.array(self.weights, np.float64)
+        return np.where(weights > LEAST * weights.sum(), weights, 0.0)
 
-        √Σ (x − μ)² over the middles x of the cell's leaves with rows, μ the mean of the cell.
+    def rows(self, cells: NDArray[np.intp]) -> NDArray[np.float64]:
+        """The share of rows that was found in each cell."""
+        weights = np.array(self.weights, np.float64)
+        return np.add.reduceat(weights, self.starts)[cells] / weights.sum()
+
+    def beyond(self, search: Search) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Below the first leaf with rows, and above the last: which share may lie there, and how far.
+
+        A tail falls, so it is at most the share of the outer half of what was found; as far as the
+        found ones lie apart, and no further than a bound.
+        """
+        at = np.flatnonzero(self._held)
+        first, last = float(self._lows[at[0]]), float(self._lows[at[-1] + 1])
+        far, middles = last - first, (self._lows[:-1].astype(np.float64) + self._lows[1:]) / 2
+        upper = middles > (first + last) / 2
+        half = float(self._held @ upper) / float(self._held.sum())
+        low = far if search.low else min(far, first - float(self._lows[0]))
+        high = far if search.high else min(far, float(self._lows[-1]) - last)
+        return (1 - half, low), (half, high)
+
+    def uncertain(self, cells: NDArray[np.intp], search: Search) -> NDArray[np.float64]:
+        """The deviation of the sum of each cell, of as many rows as were found there, by their noise.
+
+        √Σ (σ·(x − μ))², μ the mean of the cell: over the leaves of a cell of the first level, x
+        their middles and μ its mean, and then over these. An empty leaf has its x at the end that is
+        nearer to more rows, for noise may hide some there; beyond all leaves with rows there is none.
         """
         starts = np.array([*self.starts, len(self.weights)])
-        middles = (self._lows[:-1].astype(np.float64) + self._lows[1:]) / 2
-        mass = np.diff(self._reached)
-        found: list[float] = []
-        for begin, stop in zip(starts[cells], starts[cells + 1], strict=True):
-            held = mass[begin:stop] > 0
-            at = middles[begin:stop][held]
-            found.append(float(np.linalg.norm(at - np.average(at, weights=mass[begin:stop][held]))))
-        return np.array(found)
+        lows, mass = self._lows.astype(np.float64), self._held
+        beside = np.concatenate([[0.0], mass, [0.0]])
+        nearest = np.where(beside[:-2] >= beside[2:], lows[:-1], lows[1:])
+        places = np.where(mass > 0, (lows[:-1] + lows[1:]) / 2, nearest)
+        coarse = np.searchsorted(search.coarse, self._lows[:-1], side="right")
+        ends = np.flatnonzero(mass)[[0, -1]]
+        found = np.zeros(len(cells))
+        for k, (begin, stop) in enumerate(zip(starts[cells], starts[cells + 1], strict=True)):
+            own = slice(max(begin, ends[0]), min(stop, ends[1] + 1))
+            at, rows = places[own], mass[own]
+            if not rows.any():
+                continue
+            _, group = np.unique(coarse[own], return_inverse=True)
+            held, sums = np.bincount(group, rows), np.bincount(group, rows * at)
+            plain = np.bincount(group, at) / np.bincount(group)
+            middle = np.divide(sums, held, out=plain, where=held > 0)
+            inner = search.part * np.linalg.norm(at - middle[group])
+            found[k] = np.hypot(
+                inner, search.whole * np.linalg.norm(middle - at @ rows / rows.sum())
+            )
+        return found
 
     def _at(
         self, cells: NDArray[np.intp], share: NDArray[np.float64]

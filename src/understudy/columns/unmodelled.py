@@ -419,6 +419,11 @@ class UndeclaredShape(UndeclaredOrdered):
             self._refuse(f"{self.facts} lies beyond all that is looked at; declare both bounds")
         return found
 
+    @property
+    def open_ends(self) -> tuple[bool, bool]:
+        """Whether its least value is to be found as well, and its largest: no bound or type says it."""
+        return self.scale.lower is None, self.scale.upper is None
+
     def level(self, edges: Sequence[Any]) -> Binned:
         """The column cut at the edges of a level, to be counted; the last may be beyond its type."""
         made = self._example

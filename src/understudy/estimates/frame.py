@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from understudy._types import Clique
+from understudy.columns.shape import Search
 from understudy.constraints.predicate import Predicate
 from understudy.errors import WorkloadError
 from understudy.estimates.inner import Inner, inner, lines
@@ -98,15 +99,23 @@ class Frame:
     steep: Mapping[int, Floats]
     """How steep what `numbers` miss of densities inside the cells of every column may be."""
     nudged: tuple[int | Condition, float] | None = None
+    stretched: tuple[int, int, float] | None = None
+    """A column, one of its cells, and how far the mean of this is moved."""
 
     @classmethod
     def of(
-        cls, points: Points, schema: Schema, model: View, numbers: Clique, shape_noise: float
+        cls,
+        points: Points,
+        schema: Schema,
+        model: View,
+        numbers: Clique,
+        searches: Mapping[int, Search],
     ) -> Frame:
-        """With the numbers of some columns; `shape_noise` is that behind found shapes, in shares."""
+        """With the numbers of some columns; `searches` found shapes, with noise in shares of rows."""
         columns = {i: schema.modelled[i] for i in points.columns}
-        told = {i: lines(column, model.marginal((i,))) for i, column in columns.items()}
-        held = {i: inner(columns[i], shape_noise, told[i][0]) for i in numbers}
+        shares = {i: model.marginal((i,)) for i in columns}
+        told = {i: lines(column, shares[i]) for i, column in columns.items()}
+        held = {i: inner(columns[i], told[i][0], searches.get(i), shares[i]) for i in numbers}
         # Conditions are of even values.
         steep = {i: s if i in numbers else s + np.abs(slopes) for i, (slopes, s) in told.items()}
         return cls(points, held, steep)
@@ -128,6 +137,9 @@ class Frame:
         values = held.mean
         if self.nudged is not None and self.nudged[0] == column:
             values = values + self.nudged[1] * held.deviation
+        if self.stretched is not None and self.stretched[0] == column:
+            values = values.copy()
+            values[self.stretched[1]] += self.stretched[2]
         return np.where(there, np.append(values, 0.0)[np.minimum(codes, len(held))], 0.0)
 
     def variance(self, column: int) -> Floats:
@@ -154,6 +166,16 @@ class Frame:
     def moved(self, source: Source, by: float) -> Frame:
         """With one source moved by so many deviations."""
         return replace(self, nudged=(source.key, by))
+
+    def ends(self) -> list[tuple[int, int, float]]:
+        """Cells at the ends of what was found, of every number, and by how much all beyond moves their
+        sum, for one row."""
+        return [
+            (i, cell, by)
+            for i, held in self.numbers.items()
+            for cell, by in ((0, -held.beyond[0]), (len(held) - 1, held.beyond[1]))
+            if by
+        ]
 
     def sources(self, conditions: tuple[Condition, ...]) -> list[Source]:
         """Everything that cells hide of these numbers and conditions."""

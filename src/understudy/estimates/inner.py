@@ -20,6 +20,7 @@ from understudy.columns.amounts import NUMBER, amounts
 from understudy.columns.base import Modelled
 from understudy.columns.binned import Binned
 from understudy.columns.category import Boolean
+from understudy.columns.shape import Search
 from understudy.errors import WorkloadError
 
 DRAWN = 64
@@ -40,6 +41,9 @@ class Inner:
     points: Floats
     uncertain: Floats
     """The deviation of the sum of each cell by the noise of a found shape, for one row."""
+    beyond: tuple[float, float] = (0.0, 0.0)
+    """By how much what lies below all that was found may lower the sum of the first cell, and what lies
+    above may raise that of the last one, for one row."""
 
     def __len__(self) -> int:
         return len(self.points)
@@ -65,10 +69,16 @@ class Inner:
         return np.mean(self.points <= point, axis=1)
 
 
-def inner(column: Modelled, shape_noise: float = 0.0, slopes: Floats | None = None) -> Inner:
-    """The numbers of a column; `shape_noise` is that of the shares behind a found shape.
+def inner(
+    column: Modelled,
+    slopes: Floats | None = None,
+    search: Search | None = None,
+    shares: Floats | None = None,
+) -> Inner:
+    """The numbers of a column.
 
-    `slopes` are those of the density inside each cell, beside what the column says.
+    `slopes` are those of the density inside each cell, beside what the column says. `search` says how
+    its shape was found, with noise in shares of rows; `shares` are those of its cells.
 
     Raises:
         WorkloadError: The column holds no numbers.
@@ -90,7 +100,11 @@ def inner(column: Modelled, shape_noise: float = 0.0, slopes: Floats | None = No
         s = slopes[: len(points), None]
         at = 2 * even / (1 - s + np.sqrt((1 - s) ** 2 + 4 * s * even))  # (1 − s)·t + s·t² = even
         points = np.take_along_axis(points, (at * DRAWN).astype(np.int64), axis=1)
-    return Inner(points, column.leverage() * unit * shape_noise)
+    if search is None or shares is None:
+        return Inner(points, np.zeros(len(points)))
+    own = np.maximum(shares[: len(points)], 0.0)
+    low, high = (unit * share * far for share, far in column.beyond(search, own))
+    return Inner(points, unit * column.uncertain(search, own), (low, high))
 
 
 def lines(column: Modelled, shares: Floats) -> tuple[Floats, Floats]:

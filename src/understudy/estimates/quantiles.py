@@ -63,6 +63,7 @@ class Quantile(_OfNumber):
     """
 
     first_order = True
+    ranks = True
 
     at: float
 

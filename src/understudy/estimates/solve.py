@@ -14,7 +14,7 @@ certificate's bound, which no assumption is behind, is added to the others in fu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from math import hypot, sqrt
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique
 from understudy.columns.binned import Binned
+from understudy.columns.shape import Search
 from understudy.estimates.correction import (
     OMEGA,
     OMEGA_REST,
@@ -60,6 +61,10 @@ _WIDE = (
     "most of its interval is about where values stand inside wide bins, which no table shows; narrower "
     "bins there, edges at heaps and jumps, or a shape that a release finds would make it shorter"
 )
+_NOISY = (
+    "most of its interval is about where values stand inside cells whose shape was found with noise; "
+    "bounds that are declared, if they are public, or a larger epsilon would make it shorter"
+)
 _RARER = (1, 4, 16)
 """Where nothing can be said, values that are so many times less rare are left out too."""
 _SETTLED = 0.2
@@ -73,7 +78,7 @@ class Known:
     """What a release tells: its model, its noisy tables and its number of rows.
 
     rows_sigma    the noise of the number of rows; 0 where it is public
-    shape_sigma   the noise of the counts behind shapes that were found privately
+    searches      how shapes were found privately, by column
     alike         rows of one unit, at most, which may be copies of each other
     certified     for some columns, what bounds |Σ_x (P − m)·r| for a function r of their cells, given
                   over all of them; None where no certified marginal holds them
@@ -85,10 +90,10 @@ class Known:
     tables: Sequence[Table]
     rows: float
     rows_sigma: float = 0.0
-    shape_sigma: float = 0.0
     alike: int = 1
     certified: Callable[[Clique, Floats], float | None] = lambda columns, rest: None
     smooth: bool = False
+    searches: Mapping[int, Search] = field(default_factory=dict)
 
 
 def estimated(
@@ -180,9 +185,8 @@ class _About:
 
 def _shape_noise(known: Known, i: int) -> float:
     """The noise of a share of a column whose shape was found, and 0 for others."""
-    column = known.schema.modelled[i]
-    shaped = isinstance(column, Binned) and column.shape is not None
-    return known.shape_sigma / known.rows if shaped else 0.0
+    search = known.searches.get(i)
+    return 0.0 if search is None else search.part / known.rows
 
 
 class _Run:
@@ -197,7 +201,7 @@ class _Run:
             self.known.schema,
             self.known.model,
             statistic.numbers,
-            self.known.shape_sigma / self.known.rows,
+            {i: each.of(self.known.rows) for i, each in self.known.searches.items()},
         )
 
     @property
@@ -273,12 +277,26 @@ class _Run:
                 noisy[k] += float(np.sum((moved / held * source.noise) ** 2))
         return one, noisy, np.sqrt(bias)
 
+    @cached_property
+    def _beyond(self) -> tuple[Floats, Floats]:
+        """How far rows outside all that was found of a column may lower each number, and raise it."""
+        fitted, weights = self.settled.fitted, self.settled.weights
+        less, more = np.zeros(self.many), np.zeros(self.many)
+        for i, cell, by in self.frame.ends():
+            held = float(self.points.shares @ (self.frame.codes(i) == cell))
+            moved = replace(self.frame, stretched=(i, cell, by / held)) if held > 0 else self.frame
+            change = (fitted.influence(moved) - fitted.influence(self.frame))[:, : self.many]
+            less += np.maximum(-weights @ change, 0.0)
+            more += np.maximum(weights @ change, 0.0)
+        return less, more
+
     def _measured(self, k: int) -> Measured:
         """One number that was fitted, and what is known of its error."""
         settled, known, correction = self.settled, self.known, self.settled.correction
         reliance = float(correction.reliance[k])
         value = float(settled.fitted.values[k]) + float(correction.goal[k])
         one, noisy, bias = (float(each[k]) for each in self._inside)
+        beyond = float(self._beyond[0][k]), float(self._beyond[1][k])
         own = float(settled.weights @ settled.influence[:, k] ** 2)
         sampling, inside = 0.0, sqrt(noisy + one / known.rows)
         if self.target == "population":
@@ -297,11 +315,11 @@ class _Run:
             abs(lever) * known.rows_sigma / known.rows,
             sampling,
             model or 0.0,
-            inside + bias,
+            inside + bias + max(beyond),
         )
         deviation = hypot(parts.noise, parts.rows, parts.sampling, inside)
         half = half_width(deviation, hypot(parts.model, bias), self.level)
-        return Measured(value, half, parts, reliance, why)
+        return Measured(value, half, parts, reliance, why, beyond)
 
     def _shown(self, name: str, measured: Interval | Measured) -> Estimate:
         """One number as it is told."""
@@ -317,7 +335,9 @@ class _Run:
             )
         own = measured.parts
         if own.inside > hypot(own.noise, own.rows, own.sampling):
-            warnings.append(_WIDE)
+            searched = set(self.statistic.numbers) & set(self.known.searches)
+            warnings.append(_NOISY if searched else _WIDE)
+        warnings += self._ends(measured)
         warning = "; ".join(warnings) or None
         times = self.known.rows if self.statistic.per_row else 1.0
         parts = measured.parts.times(times)
@@ -325,13 +345,34 @@ class _Run:
         told = (value, low, high, self.level, self.target, parts, measured.reliance, warning)
         return Estimate(name, *told, self.statistic.unit)
 
+    def _ends(self, measured: Interval) -> list[str]:
+        """Which ends of its numbers were found privately, where rows beyond would matter."""
+        told: list[str] = []
+        for i in self.statistic.numbers:
+            search, column = self.known.searches.get(i), self.known.schema.modelled[i]
+            if search is None or not isinstance(column, Binned) or column.edges is None:
+                continue
+            points = self.frame.numbers[i].points
+            inside = points.min() < measured.low <= measured.high < points.max()
+            pairs = (column.edges[0], search.low), (column.edges[-1], search.high)
+            ends = [str(end) for end, found in pairs if found]
+            if ends and not (inside and self.statistic.ranks):
+                told.append(
+                    f"{column.name} ends at {' and '.join(ends)}, found privately: rows beyond, if "
+                    "there are any, count as values up to there, and the interval allows for them only "
+                    "roughly; with public bounds in the schema nothing would lie beyond"
+                )
+        return told
+
     def _between(self, measured: Measured) -> Interval:
         """A number and its interval, within its limits."""
         low, high = self.statistic.limits(self.frame)
-        value, half, why = measured.value, measured.half, measured.why
-        if min(value + half, high) - max(value - half, low) >= 0.95 * (high - low):
+        value, why = measured.value, measured.why
+        least, most = value - measured.half, value + measured.half
+        if min(most, high) - max(least, low) >= 0.95 * (high - low):
             why = why or f"every value that is possible lies in the interval{self._apart}"
-        ends = self.statistic.shown(np.clip([value, value - half, value + half], low, high))
+        least, most = max(least, low) - measured.beyond[0], min(most, high) + measured.beyond[1]
+        ends = self.statistic.shown(np.array([np.clip(value, low, high), least, most]))
         told = float(ends[0]), float(ends[1]), float(ends[2])
         return Interval(*told, measured.parts, measured.reliance, why)
 

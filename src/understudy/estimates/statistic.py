@@ -48,13 +48,17 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A number that was fitted, known up to ± `half`; `why` says why it is not to be told."""
+    """A number that was fitted, known up to ± `half`; `why` says why it is not to be told.
+
+    `beyond` is how far rows outside all that was found of a column may lower it, and raise it.
+    """
 
     value: float
     half: float
     parts: Parts
     reliance: float
     why: str | None
+    beyond: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +79,14 @@ class Statistic(ABC):
 
     per_row      whether it grows with the number of rows, as sums do; `fit` gives it for one row
     first_order  whether it is a mean or made of such, so that large errors of the model do little harm
+    ranks        whether it hangs on the order of numbers alone, as quantiles do
     follows      whether its values follow from the shares that it needs, and are not tilted beside them
     """
 
     per_row: ClassVar[bool] = False
     first_order: ClassVar[bool] = False
     follows: ClassVar[bool] = False
+    ranks: ClassVar[bool] = False
 
     names: tuple[str, ...]
 

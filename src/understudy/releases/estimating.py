@@ -11,12 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy._types import Clique
+from understudy.columns.ladder import first
+from understudy.columns.shape import Search
 from understudy.errors import InputError
 from understudy.estimates import Known
 from understudy.privacy.cost import Gaussian, Plan
 from understudy.queries import cells, count
 from understudy.releases.certificate import ROWS
 from understudy.releases.facts import LEVELS
+from understudy.schema import UndeclaredShape
 from understudy.units import group
 
 if TYPE_CHECKING:
@@ -58,10 +61,10 @@ def known(release: Release) -> Known:
         release.tables,
         float(release.rows_estimate),
         _sigma(release.plan, ROWS) if release.rows_public is None else 0.0,
-        max(_sigma(release.plan, level) for level in LEVELS),
         group(release.schema.unit),
         certified,
         release.method.get("name") == "maxent" and release.schema.weight == 1,
+        _searches(release),
     )
 
 
@@ -81,11 +84,25 @@ def known_of_families(release: FamilyRelease) -> Known:
         tables=[replace(t, values=t.values / weight, sigma=t.sigma / weight) for t in own.tables],
         rows=own.rows / weight,
         rows_sigma=own.rows_sigma / weight,
-        shape_sigma=own.shape_sigma / weight,
         alike=1,
         certified=certified,
         smooth=False,
     )
+
+
+def _searches(release: Release) -> dict[int, Search]:
+    """How the release found the shapes of its columns."""
+    sigmas = [_sigma(release.plan, level) for level in LEVELS]
+    if not all(sigmas):
+        return {}
+    whole, part = sum(sigma**-2 for sigma in sigmas) ** -0.5, max(sigmas)
+    found: dict[int, Search] = {}
+    for column in release.declared.undeclared:
+        if isinstance(column, UndeclaredShape):
+            coarse = np.array([column.scale.point(edge) for edge in first(column.scale)])
+            search = Search(coarse, whole, part, *column.open_ends)
+            found[release.schema.position(column.name)] = search
+    return found
 
 
 def _sigma(plan: Plan, purpose: str) -> float:

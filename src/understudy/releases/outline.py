@@ -24,6 +24,7 @@ from understudy.privacy.ledger import Account, Books, Dataset, Ledger
 from understudy.privacy.questions import GRID, VARIATION_GRID
 from understudy.queries.purpose import MOST_CELLS, left_out, read
 from understudy.releases import certificate, facts
+from understudy.releases.ends import sought_in_words
 from understudy.releases.plan import Prepared
 from understudy.releases.verdict import foreseen
 from understudy.schema import Schema
@@ -185,6 +186,7 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
             "confidence": 1 - prepared.beta,
             "measured": forecast.measured,
             "by_group": by_group(prepared, forecast),
+            "ends": sought_in_words(prepared.declared or prepared.schema),
             "memory_bytes": forecast.memory_bytes,
             "seconds": forecast.seconds,
             "time": time_in_words(prepared, rows),

@@ -123,6 +123,12 @@ class Release:
         bodies = (e.body for e in self.entries if e.kind == "reserve" and e.body is not None)
         return next(bodies, {}).get("facts") or {}
 
+    @cached_property
+    def declared(self) -> Schema:
+        """The schema as it was declared, before open columns were found."""
+        text = self.planned_from.get("declared")
+        return self.schema if text is None else Schema.loads(text)
+
     @property
     def number(self) -> int:
         """How many rows, or families, the private table has, as far as is released."""

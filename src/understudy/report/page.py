@@ -34,6 +34,7 @@ from understudy.progress import Progress, Watch, silent
 from understudy.releases import Release
 from understudy.releases.agreement import contradiction
 from understudy.releases.bundle import Bundle
+from understudy.releases.ends import found_in_words
 from understudy.releases.form import LARGEST
 from understudy.releases.outline import ACCOUNTING, buys, noise_in_rows, shown
 from understudy.releases.static_html import HEAD, NAME, require_static
@@ -114,6 +115,7 @@ def render(
         pairs=found,
         sources=_sources(release, found),
         estimates=estimates(release),
+        ends=found_in_words(release),
         dependent=partial(dependent, release),
         size_headings=headings,
         sizes=sizes,
