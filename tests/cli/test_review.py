@@ -64,7 +64,7 @@ def draft(tmp_path: Path) -> Path:
 def walk(draft: Path, monkeypatch, capsys):
     """Answer the questions with these lines; whoever runs out of them has closed the terminal."""
 
-    def go(*lines: object):
+    def go(*lines: object, data: tuple[Path, ...] = ()):
         left = iter(lines)
 
         def typed(prompt: str = "") -> str:
@@ -75,7 +75,7 @@ def walk(draft: Path, monkeypatch, capsys):
 
         monkeypatch.setattr("builtins.input", typed)
         monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-        code = main(["schema", "review", str(draft)])
+        code = main(["schema", "review", str(draft), *map(str, data)])
         assert next(left, None) is None, "not every line was asked for"
         out, err = capsys.readouterr()
         return code, out, err
@@ -323,6 +323,15 @@ def test_values_that_are_not_typed_count_as_other_unless_somebody_says_no(walk, 
     assert columns(draft)["job"].other is None
     assert "Enter: yes; n: as 'baker'" in out
     assert "rows with it count as 'baker'" in out
+
+
+def test_with_the_table_it_says_whether_any_row_is_concerned(walk, draft: Path, tmp_path: Path):
+    data = tmp_path / "t.csv"
+    rows = "".join(f"P{i},{'mayor' if i == 7 else 'baker'},{i % 5},1,F\n" for i in range(40))
+    data.write_text("patient,job,size_a,size_b,sex\n" + rows)
+    _, out, _ = walk("s", "s", "c", "baker, clerk", "", "c 1", "0 to 9", "q", data=(data,))
+    assert "a value that is not declared in 1 row ('mayor' ×1)" in out
+    assert "Noted: size_a: 0 to 9.\n  Every row of the table fits." in out
 
 
 def test_a_command_answers_all_or_nothing(draft: Path):

@@ -16,6 +16,8 @@ from understudy.errors import InputError, SchemaError, UnderstudyError
 from understudy.units import ROW, things
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from understudy.draft import RowsPerUnit
     from understudy.draft.answers import Choice, Decision, Option
     from understudy.schema import Column, Schema
@@ -92,11 +94,10 @@ def review(
     from understudy.schema.family import FamilySchema
     from understudy.source import read, read_table, shown
 
-    loaded, seen, rows = Schema.load(schema), (), None
+    loaded, seen, found = Schema.load(schema), (), None
     again = resume(schema, data, table)
     if data is not None:
         found = read_table(read(data, table=table))
-        rows = found.num_rows
         if isinstance(loaded, FamilySchema):
             seen = (children_per_parent(loaded, found),)
         else:
@@ -114,7 +115,7 @@ def review(
             f"that answer each: {again} --list"
         )
     else:
-        _walk(schema, seen, again)
+        _walk(schema, seen, again, found)
     final = Schema.load(schema)
     left = decisions(final)
     if not left:
@@ -124,7 +125,9 @@ def review(
             shell.say(f"  {command('schema', 'check', schema, '--data', data, *place)}")
             told = "Lists the values of rows that do not fit, and what they count as. NOT PRIVATE."
             shell.say((f"  {told}", "dim"))
-        say_plan(schema, about_rows(final, rows, seen), final.unit)
+        say_plan(
+            schema, about_rows(final, None if found is None else found.num_rows, seen), final.unit
+        )
     elif not listed:
         shell.say(f"{count(left)} left in {schema}. To go on:")
         shell.say(f"  {again}")
@@ -270,7 +273,9 @@ _INTRODUCTION = (
 )
 
 
-def _walk(path: Path, seen: Sequence[RowsPerUnit], again: str) -> None:
+def _walk(
+    path: Path, seen: Sequence[RowsPerUnit], again: str, table: pa.Table | None = None
+) -> None:
     from understudy.draft.review import consequences, decisions, opened
     from understudy.schema import Schema
 
@@ -290,6 +295,8 @@ def _walk(path: Path, seen: Sequence[RowsPerUnit], again: str) -> None:
         shell.say((f"  {said}", "green"))
         for line in consequences(before, changed, decision.key):
             shell.paragraph(line, indent=2)
+        if table is not None and not decision.table:
+            _say_misfits(before, changed, table)
 
     try:
         while True:
@@ -323,6 +330,30 @@ def _walk(path: Path, seen: Sequence[RowsPerUnit], again: str) -> None:
     except KeyboardInterrupt as error:
         error.add_note(f"Every answer that was kept is in {path}. To go on: {again}")
         raise
+
+
+def _say_misfits(before: Schema, after: Schema, table: pa.Table) -> None:
+    """Whether any row of the table does not fit the facts that somebody has stated."""
+    from understudy.draft.check import row_findings
+    from understudy.schema import Modelled
+
+    drafted = {c.name: having(c, read_from_rows=()) for c in before.columns}
+    stated = [
+        column
+        for column in after.columns
+        if column.name in table.schema.names
+        and isinstance(column, Modelled)
+        and having(column, read_from_rows=()) != drafted[column.name]
+    ]
+    found = [
+        finding
+        for column in stated
+        for finding in row_findings(column, table.column(column.name), after.null_values)
+    ]
+    if stated and not found:
+        shell.paragraph("Every row of the table fits.", indent=2)
+    for finding in found[:_SHOWN]:
+        shell.paragraph(("! ", "yellow"), str(finding), indent=2)
 
 
 def _rest_of(decision: Decision, before: Decision | None) -> bool:

@@ -61,7 +61,7 @@ def check(schema: Schema, data: Any) -> list[Finding]:
             field = table.schema.field(column.name)
             found += _type_findings(column, field.type) if source.typed else []
             if column.name not in schema.derived:
-                found += _row_findings(column, table.column(column.name), schema.null_values)
+                found += row_findings(column, table.column(column.name), schema.null_values)
         elif column.name not in schema.computed:
             remedy = "correct the schema or the header" + near(column.name, names)
             problem = "is in the schema and not in the table"
@@ -84,9 +84,10 @@ def _type_findings(column: Column, type_: pa.DataType) -> list[Finding]:
     return [Finding(column.name, problem, remedy="correct dtype if the output should match")]
 
 
-def _row_findings(
+def row_findings(
     column: Column, rows: pa.ChunkedArray, null_values: tuple[str, ...]
 ) -> list[Finding]:
+    """Which cells of a column do not fit it: NOT PRIVATE."""
     if not isinstance(column, Modelled):
         return []
     array = pa.chunked_array(flat(rows))
