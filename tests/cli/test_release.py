@@ -111,7 +111,7 @@ def test_a_found_epsilon_is_spent_only_when_agreed_to(case, tmp_path):
     made = run(*choices, "--yes")
     assert made.code == 0, made.err
     assert f"needs --epsilon {found}" in " ".join(made.err.split())
-    assert "expected error" in made.out
+    assert "typical table" in made.out
     assert entries(case)[-1] == "publish"
     manifest = json.loads((tmp_path / "r" / "release.json").read_text())
     assert manifest["promise"]["epsilon"] == found

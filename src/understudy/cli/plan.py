@@ -161,24 +161,17 @@ def _show(
 
     unit, relation = prepared.schema.unit, prepared.design.relation
     errors, margin = forecast.errors, prepared.margin(size)
-    expected: list[tuple[str, str | Text]] = [("expected error", "this method forecasts none")]
-    if errors is not None:
-        tables = f"mean over {len(errors.marginals):,} tables"
-        expected = [
-            ("worst cell", f"off by {errors.worst_in_words}"),
-            (
-                "typical table",
-                f"about {wording.percent(errors.mean)} of the rows are in another cell "
-                f"({tables}; estimate{_too_high(prepared)})",
-            ),
-        ]
     budget, ends = prepared.budget, sought_in_words(prepared.declared or prepared.schema)
     words.facts(
         [
             ("promise", f"{budget}-differential privacy per {protected(unit)}"),
             ("that means", meaning(float(budget.epsilon), float(budget.delta), unit, relation)),
             *words.scope(unit),
-            *expected,
+            *(
+                [("expected error", "this method forecasts none")]
+                if errors is None
+                else expected_errors(errors, _too_high(prepared))
+            ),
             (
                 "certificate",
                 f"adds {wording.points(margin)} to the true worst error "
@@ -272,7 +265,7 @@ def _show_more(prepared: Prepared, forecast: Forecast, size: int) -> None:
             )
             for purpose, sigma in noises(prepared, size).items()
         ),
-        *errors_in_words(forecast.errors, prepared.schema),
+        *_all_errors(forecast.errors, prepared.schema),
         *theorem_in_words(prepared.theorem(size)),
     ]
     words.facts(pairs)
@@ -309,7 +302,16 @@ def theorem_in_words(theorem: Theorem | None) -> list[tuple[str, str | Text]]:
     return [] if theorem is None else [("theorem", str(theorem))]
 
 
-def errors_in_words(errors: Errors | None, schema: Schema) -> list[tuple[str, str | Text]]:
+def expected_errors(errors: Errors, but: str = "") -> list[tuple[str, str | Text]]:
+    """The two figures that verdicts are made of; `but` is what makes them too high."""
+    mean = f"about {wording.percent(errors.mean)} of the rows are in another cell"
+    return [
+        ("worst cell", f"off by {errors.worst_in_words}"),
+        ("typical table", f"{mean} (mean over {len(errors.marginals):,} tables; estimate{but})"),
+    ]
+
+
+def _all_errors(errors: Errors | None, schema: Schema) -> list[tuple[str, str | Text]]:
     """What a forecast says of the workload, and of the marginals that fare worst; may be nothing."""
     if errors is None or not errors.marginals:
         return []

@@ -15,7 +15,7 @@ from understudy import wording
 from understudy.cli import options, shell, words
 from understudy.cli.commands import command
 from understudy.cli.options import argument, flag, option
-from understudy.cli.plan import errors_in_words, needed_epsilon, show_verdict, theorem_in_words
+from understudy.cli.plan import expected_errors, needed_epsilon, show_verdict, theorem_in_words
 from understudy.cli.progress import Stages
 from understudy.errors import InputError, UnderstudyError, WorkError
 from understudy.progress import Progress
@@ -414,7 +414,7 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
             ("neighbours", neighbours),
             ("certificate", str(release.certificate)),
             *words.scope(unit),
-            *errors_in_words(release.forecast, release.schema)[:1],
+            *([] if release.forecast is None else expected_errors(release.forecast)),
             *([] if (told := inferred(release)) is None else [("tables", told)]),
             *_others(release),
             *([] if (told := found_in_words(release)) is None else [("ends", told)]),

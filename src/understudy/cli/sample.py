@@ -148,7 +148,7 @@ def _sample_families(release: FamilyRelease, out: Path, rows: int | None, key: i
         f"{tables[0].num_rows:,} parents and {tables[1].num_rows:,} children to {out}",
     )
     shell.note(
-        f"As private as the release itself: {release.promise}. "
+        f"As private as the release itself, {release.budget}. "
         "The certificate speaks of the families in the release, not of these."
     )
 
@@ -157,7 +157,7 @@ def _say(release: Release, folder: Path, rows: str, target: str, asked: Conditio
     from understudy.releases.conditions import NOT_CERTIFIED
 
     shell.say(("wrote ", "bold"), f"{rows} × {release.rows.num_columns} columns {target}")
-    shell.note(f"As private as the release itself: {release.promise}.")
+    shell.note(f"As private as the release itself, {release.budget}.")
     if asked:
         shell.note(f"NOT CERTIFIED: {NOT_CERTIFIED} ({asked}).")
     else:

@@ -49,8 +49,8 @@ def meaning(epsilon: float, delta: float, unit: Unit | None, relation: Relation)
     if relation is Relation.REPLACE:
         asked = f"which of two values a certain {who} of the table had"
     return (
-        f"A coin toss is right 50 % of the time about {asked}. With this release, nobody who could do "
-        f"no better before can be right more than {percent(right)} of the time: a gain of at most "
+        f"Ask {asked}: a coin toss is right 50 % of the time. With this release, nobody who starts "
+        f"from there can be right more than {percent(right)} of the time: a gain of at most "
         f"{points(right - 0.5)}, whatever else they know and whatever attack they use."
     )
 
