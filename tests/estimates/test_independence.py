@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import chdtrc
 from scipy.stats import chi2_contingency
 
 import understudy as us
 from tests.releases.conftest import TOML, people
 from understudy.errors import InputError, WorkloadError
-from understudy.estimates.independence import independence
+from understudy.estimates.independence import _exceeded, independence
 from understudy.models import Measured
 from understudy.schema import Identifier, Schema
 from understudy.units import Unit
@@ -125,3 +126,10 @@ def test_a_release_says_how_many_rows_of_a_person_count(made):
     several = replace(made, schema=Schema(columns).protecting(Unit("person", 3)))
     one, three = (each.test_independence("age", "visits") for each in (made, several))
     assert three.statistic < one.statistic
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 7, 40, 1501])
+def test_the_chance_to_exceed_is_that_of_chi_square(degrees):
+    for x in (0.0, 1e-6, 0.5, degrees / 2, degrees, 2.0 * degrees, 30.0 * degrees):
+        wanted = pytest.approx(chdtrc(degrees, x), rel=1e-9, abs=1e-300)
+        assert _exceeded(x, degrees) == wanted

@@ -130,7 +130,7 @@ class Evidence:
     def _gap(self) -> Floats:
         """y/n − A·m; none for the number of rows, which the model has been given."""
         held = [table.values.reshape(-1) / self.rows for table in self._used]
-        expected = self._ridge.matrix.T @ self.points.shares
+        expected = self._ridge.matrix.summed(self.points.shares)
         return np.concatenate([*held, expected[-1:]]) - expected
 
     def weights(
@@ -160,7 +160,7 @@ class Evidence:
     def correction(self, influence: Floats, weights: Floats) -> Correction:
         """Everything about the goal."""
         spread = self.points.spread
-        residual = influence - self._ridge.matrix @ weights
+        residual = influence - self._ridge.matrix.told(weights)
         residual -= spread @ residual
         # As near as can be seen beside sampling, or beside the bound on the residual itself.
         near = np.hypot(0.1 * self._sampling(influence), 0.03 * np.sqrt(spread @ residual**2))
@@ -206,7 +206,7 @@ class Evidence:
         inside, omega = np.zeros(pairs.shape), 0.0
         if self._runs:
             omega = OMEGA * (_RUNS / min(self._runs.values())) ** 2
-            untold = residual - self._ridge.matrix @ self._ridge.solved(residual, near)
+            untold = residual - self._ridge.matrix.told(self._ridge.solved(residual, near))
             inside = self._explained(untold, tuple(self._runs), near)
         off = np.sqrt(spread @ (pairs - inside) ** 2)
         return np.hypot(OMEGA * off, omega * np.sqrt(spread @ inside**2))
@@ -219,7 +219,7 @@ class Evidence:
             return target
         features = tuple(Feature(codes, int(codes.max()) + 1) for codes in self.points.codes)
         ridge = Ridge(features, pairs, (1e-8,) * len(pairs), self.points.spread, self._every)
-        return ridge.matrix @ ridge.solved(target, near)
+        return ridge.matrix.told(ridge.solved(target, near))
 
     def _beyond_pairs(self, residual: Floats, near: Floats) -> Floats:
         """What functions of pairs of columns cannot explain, by least squares."""

@@ -29,6 +29,9 @@ _SAFE = 1e-8
 _WHOLE, _PART = 1_500, 1_000
 """Cells of all tables together up to which all are solved for exactly, and how many are otherwise."""
 
+_SMALL = 32
+"""Half the size of a triangle that is inverted at once."""
+
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
@@ -39,6 +42,36 @@ class Feature:
 
     values: NDArray[np.int64]
     size: int
+
+
+@dataclass(frozen=True, eq=False)
+class Ones:
+    """A matrix with ones at the cells of each row, which rise; cells below 0 are none."""
+
+    cells: NDArray[np.int32]
+    size: int
+
+    def told(self, x: Any) -> Any:
+        """A·x."""
+        out = np.zeros((len(self.cells), *x.shape[1:]), x.dtype)
+        _told(self.cells, _wide(x), _wide(out))
+        return out
+
+    def summed(self, values: Any) -> Any:
+        """Aᵀ·values."""
+        out = np.zeros((self.size, *values.shape[1:]), values.dtype)
+        _summed(self.cells, _wide(values), _wide(out))
+        return out
+
+    def gram(self, weights: Floats) -> Floats:
+        """The lower half of Aᵀ·diag(weights)·A."""
+        out = np.zeros((self.size, self.size))
+        _gram(self.cells, weights, out)
+        return out
+
+
+def _wide(x: Any) -> Any:
+    return np.ascontiguousarray(x).reshape(len(x), -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +98,9 @@ class Ridge:
         return [prod(self.features[f].size for f in table) for table in self.tables]
 
     @cached_property
-    def matrix(self) -> Any:
+    def matrix(self) -> Ones:
         """One row for each point, one column for each cell of each table."""
-        return _indicators(self._cells, sum(self.sizes))
+        return Ones(self._cells, sum(self.sizes))
 
     @cached_property
     def _cells(self) -> NDArray[np.int32]:
@@ -81,28 +114,24 @@ class Ridge:
         return held
 
     @cached_property
-    def _few(self) -> NDArray[np.int32]:
-        return np.ascontiguousarray(self._cells[:: self.every])
+    def _few(self) -> Ones:
+        """The same for the points that x is found on."""
+        return Ones(np.ascontiguousarray(self._cells[:: self.every]), sum(self.sizes))
 
     @cached_property
     def _direct(self) -> tuple[NDArray[np.int64], Singles]:
-        """The cells that tables tell most of, and their factored matrix."""
-        from scipy.linalg import cholesky
-
-        mass = self._across @ self.weights
+        """The cells that tables tell most of, and the inverse factor of their matrix."""
+        mass = self._few.summed(self.weights)
         most = _WHOLE if len(mass) <= _WHOLE else _PART
         told = np.argsort(-mass / np.maximum(self.penalty, 1e-300), kind="stable")
         chosen = np.sort(told[:most])
         place = np.full(len(mass), -1, np.int32)
         place[chosen] = np.arange(len(chosen))
-        whole = np.zeros((len(chosen),) * 2)
-        _gram(place[self._few], self.weights, whole)
+        whole = Ones(place[self._few.cells], len(chosen)).gram(self.weights)
         at = np.diag_indices(len(whole))
         whole[at] += self.penalty[chosen]
         whole[at] += _SAFE * (whole[at] + float(whole[at].mean())) + 1e-300
-        # Only the half that is used was filled.
-        factor = cholesky(whole, lower=True, overwrite_a=True, check_finite=False)
-        return chosen, factor.astype(np.float32)
+        return chosen, _inverse_factor(whole)
 
     @cached_property
     def penalty(self) -> Floats:
@@ -110,69 +139,57 @@ class Ridge:
         return np.repeat(self.penalties, self.sizes)
 
     @cached_property
-    def _across(self) -> Any:
-        return _indicators(self._few, sum(self.sizes)).T.tocsr()
-
-    @cached_property
     def _single(self) -> tuple[Singles, Singles, Singles]:
         """In single precision: the weights of points, penalties of cells, and 1/diagonal."""
-        scale = 1 / np.maximum(self.penalty + self._across @ self.weights, 1e-300)
+        scale = 1 / np.maximum(self.penalty + self._few.summed(self.weights), 1e-300)
         held = self.weights, self.penalty[:, None], scale[:, None]
         weights, penalty, scale = (each.astype(np.float32) for each in held)
         return weights, penalty, scale
 
     @cached_property
-    def _parts(self) -> tuple[Any, Any, Any]:
-        """(from functions of one column to cells, its transpose, the factored matrix of them).
+    def _parts(self) -> tuple[Ones, Singles]:
+        """(from functions of one column to cells, the inverse factor of the matrix of them).
 
         One function for each column of each table. Those of the same feature are the same function of
         points, so that two features together are all that is counted.
         """
-        from scipy import sparse
-        from scipy.linalg import cho_factor
-
         starts = np.concatenate([[0], np.cumsum([feature.size for feature in self.features])])
-        rows, columns, same, width, begin = [], [], [], 0, 0
+        held, same, width, most = [], [], 0, max(map(len, self.tables))
         for table, size in zip(self.tables, self.sizes, strict=True):
             places = np.indices([self.features[f].size for f in table]).reshape(len(table), -1)
-            for f, place in zip(table, places, strict=True):
-                rows.append(begin + np.arange(size))
-                columns.append(width + place)
+            cells = np.full((size, most), -1, np.int32)
+            for k, (f, place) in enumerate(zip(table, places, strict=True)):
+                cells[:, k] = width + place
                 same.append(starts[f] + np.arange(self.features[f].size))
                 width += self.features[f].size
-            begin += size
-        at = np.concatenate(rows), np.concatenate(columns)
-        onto = sparse.csr_array((np.ones(len(at[0])), at), shape=(begin, width))
+            held.append(cells)
+        onto = Ones(np.concatenate(held), width)
         codes = [
             f.values[:: self.every] + start for f, start in zip(self.features, starts, strict=False)
         ]
-        each = _indicators(np.stack(codes, axis=1).astype(np.int32), int(starts[-1]))
-        counts = (each.T.tocsr() @ _scaled(each, self.weights)).toarray()
+        counts = Ones(np.stack(codes, axis=1).astype(np.int32), int(starts[-1])).gram(self.weights)
+        counts += np.tril(counts, -1).T
         of = np.concatenate(same)
-        whole = counts[np.ix_(of, of)] + (onto.T @ _scaled(onto, self.penalty)).toarray()
+        whole = counts[np.ix_(of, of)] + onto.gram(self.penalty)
         whole[np.diag_indices(width)] *= 1 + _SAFE
         whole[np.diag_indices(width)] += _SAFE * float(np.diag(whole).mean()) + 1e-300
-        factor, lower = cho_factor(whole, check_finite=False, overwrite_a=True)
-        onto = onto.astype(np.float32)
-        return onto, onto.T.tocsr(), (factor.astype(np.float32), lower)
+        return onto, _inverse_factor(whole)
 
     def _eased(self, left: Singles) -> Singles:
         """About the solution for what is left: one cell or many, and all functions of one column."""
-        from scipy.linalg import cho_solve
-
         chosen, direct = self._direct
         eased = self._single[2] * left
-        eased[chosen] = cho_solve((direct, True), left[chosen], check_finite=False)
+        eased[chosen] = direct.T @ (direct @ left[chosen])
         if len(chosen) == len(left):
             return eased
-        onto, back, factored = self._parts
-        return eased + onto @ cho_solve(factored, back @ left, check_finite=False)
+        onto, factor = self._parts
+        return eased + onto.told(factor.T @ (factor @ onto.summed(left)))
 
     def _applied(self, x: Singles) -> Singles:
         weights, penalty, _ = self._single
         x = np.ascontiguousarray(x)
         out = penalty * x
-        _crossed(self._few, weights, x, out, np.empty(x.shape[1], np.float32))
+        _crossed(self._few.cells, weights, x, out, np.empty(x.shape[1], np.float32))
         return out
 
     def solved(self, target: Floats, near: Floats, start: Floats | None = None) -> Floats:
@@ -180,7 +197,7 @@ class Ridge:
 
         The sum that x makes least is about `near`² above its least value, one for each column.
         """
-        wanted = (self._across @ (self.weights[:, None] * target[:: self.every])).astype(np.float32)
+        wanted = self._few.summed(self.weights[:, None] * target[:: self.every]).astype(np.float32)
         found = np.zeros_like(wanted) if start is None else start.astype(np.float32)
         enough = np.maximum(near**2, 1e-300)
         left = wanted if start is None else wanted - self._applied(found)
@@ -204,21 +221,43 @@ class Ridge:
         return found.astype(np.float64)
 
 
-def _scaled(matrix: Any, weights: Floats) -> Any:
-    """Rows times weights."""
-    from scipy import sparse
-
-    data = matrix.data * np.repeat(weights, np.diff(matrix.indptr))
-    return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+def _inverse_factor(whole: Floats) -> Singles:
+    """C with CᵀC = W⁻¹, W given by its lower half."""
+    return _inverse(np.linalg.cholesky(whole)).astype(np.float32)
 
 
-def _indicators(cells: NDArray[np.int32], size: int) -> Any:
-    """A sparse matrix with a one in every row at each of its cells."""
-    from scipy import sparse
+def _inverse(lower: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Of a lower triangle, by halves."""
+    half = len(lower) // 2
+    if half < _SMALL:
+        return np.linalg.inv(lower)
+    out = np.zeros_like(lower)
+    out[:half, :half] = _inverse(lower[:half, :half])
+    out[half:, half:] = _inverse(lower[half:, half:])
+    out[half:, :half] = -out[half:, half:] @ (lower[half:, :half] @ out[:half, :half])
+    return out
 
-    many, each = cells.shape
-    ends = np.arange(0, many * each + 1, each, dtype=np.int32)
-    return sparse.csr_array((np.ones(many * each), cells.reshape(-1), ends), shape=(many, size))
+
+@kernel
+def _told(cells: Any, x: Any, out: Any) -> None:
+    """out += A·x, A with ones at the cells of each row; cells below 0 are none, here and below."""
+    for p in range(cells.shape[0]):
+        for t in range(cells.shape[1]):
+            if cells[p, t] >= 0:
+                row = x[cells[p, t]]
+                for k in range(row.size):
+                    out[p, k] += row[k]
+
+
+@kernel
+def _summed(cells: Any, values: Any, out: Any) -> None:
+    """out += Aᵀ·values."""
+    for p in range(cells.shape[0]):
+        for t in range(cells.shape[1]):
+            if cells[p, t] >= 0:
+                row = out[cells[p, t]]
+                for k in range(row.size):
+                    row[k] += values[p, k]
 
 
 @kernel
@@ -240,10 +279,7 @@ def _crossed(cells: Any, weights: Any, x: Any, out: Any, held: Any) -> None:
 
 @kernel
 def _gram(cells: Any, weights: Any, out: Any) -> None:
-    """out += Aᵀ·diag(weights)·A in its lower half, A with ones at the cells of each row, which rise.
-
-    Cells below 0 are none.
-    """
+    """out += Aᵀ·diag(weights)·A in its lower half, where cells rise."""
     for p in range(cells.shape[0]):
         for t in range(cells.shape[1]):
             if cells[p, t] >= 0:
