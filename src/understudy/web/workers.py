@@ -149,7 +149,7 @@ class Workers:
     async def plan(
         self, schema: str, choices: Mapping[str, Any], rows: int | None
     ) -> dict[str, Any]:
-        """What `understudy plan --json` says, with the ε that was found for a target error."""
+        """What `understudy plan --json` says, with the ε that was found, and what it means."""
         asked = json.dumps([schema, dict(choices), rows], sort_keys=True, default=str)
         key = hashlib.sha256(asked.encode()).hexdigest()
         if key not in self._plans:
@@ -248,10 +248,15 @@ def plan_release(schema: str, choices: dict[str, Any], rows: int | None) -> dict
     from understudy.privacy.budget import decimal
     from understudy.releases import prepare
     from understudy.releases.outline import outline
+    from understudy.report.words import meaning
 
     try:
         prepared = prepare(Schema.loads(schema), rows=rows, **choices)
-        return {**outline(prepared, rows), "epsilon": decimal(prepared.budget.epsilon)}
+        budget, design = prepared.budget, prepared.design
+        unit = prepared.schema.unit
+        means = meaning(float(budget.epsilon), float(budget.delta), unit, design.relation)
+        own = {"epsilon": decimal(budget.epsilon), "meaning": means}
+        return {**outline(prepared, rows), **own}
     except UnderstudyError:
         raise
     except (MemoryError, ArithmeticError, RecursionError) as error:

@@ -17,7 +17,7 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Plan
 from understudy.releases.outline import Room
 from understudy.schema import Modelled, Schema
-from understudy.units import Unit, things
+from understudy.units import Unit, scope, things
 from understudy.web.guard import session_of, wants_page
 from understudy.web.pages.tables import about_rows, confirmed, family_of, plain_number, whole
 from understudy.web.site import Account, Here, Named, Site, account_of
@@ -142,7 +142,7 @@ def _known(site: Site, table: Table) -> dict[str, Any]:
     schema = confirmed(table, account)
     empty = {"outline": None, "shown": [], "room": None, "problem": "", "status": 200}
     shared = {"family": family_of(schema), "things": things(schema.unit), "counted": None}
-    shared["names"] = [column.name for column in schema.modelled]
+    shared |= {"names": [column.name for column in schema.modelled], "scope": scope(schema.unit)}
     about = about_rows(table, schema)
     return {"table": table, "account": account, "schema": schema, "about": about, **shared, **empty}
 

@@ -169,15 +169,9 @@ def _estimated(site: Site, release: Release, s: str) -> dict[str, Any]:
 
 
 def _drawn(release: Release, answer: Answer) -> dict[str, Any]:
-    """An answer with the picture of its error bar, on an axis around it."""
+    """An answer with the picture of its error bar."""
     low = answer.estimate if answer.low is None else answer.low
     high = answer.estimate if answer.high is None else answer.high
-    room = max((high - low) * 0.6, 0.005)
-    left, right = max(0.0, low - room), min(1.0, high + room)
-
-    def at(share: float) -> float:
-        return round(100 * (share - left) / (right - left), 2)
-
     return {
         "question": answer.predicate,
         "estimate": answer.estimate,
@@ -189,11 +183,6 @@ def _drawn(release: Release, answer: Answer) -> dict[str, Any]:
         "by": answer.by,
         "rows": round(answer.estimate * release.number),
         "of": things(release.schema.unit),
-        "left": left,
-        "right": right,
-        "from": at(low),
-        "width": max(0.6, round(at(high) - at(low), 2)),
-        "mark": at(answer.estimate),
         "wide": high - low > 0.2 and release.certificate.variations is None,
     }
 

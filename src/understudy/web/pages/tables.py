@@ -199,7 +199,8 @@ def _table(
             known["ready"] = bool(confirmed(table, account))
         except NotReady as error:
             known["why"], _ = site.problem(error)
-    known["jobs"] = [job for job in site.jobs.all() if job.facts.get("table") == table.id]
+    jobs = [job for job in site.jobs.all() if job.facts.get("table") == table.id]
+    known |= {"jobs": jobs, "published": {j.id for j in jobs if site.workspace.published(j.id)}}
     known |= {"here": "tables", "table": table, "problem": problem, "form": form or BudgetForm()}
     return site.page(request, "table.html", status, **known)
 

@@ -142,13 +142,19 @@ if (drafts) {
 const job = find("[data-job]");
 if (job) {
   const state = job.dataset.state;
+  const cancel = find(".ask-first", job);
+  if (cancel) cancel.open = location.hash === "#cancel";
   const look = async () => {
     try {
       const answer = await fetch(job.dataset.job, { headers: { Accept: "application/json" } });
       if (answer.status === 401) { location.reload(); return; }
       const told = await answer.json();
       find("#away").hidden = true;
-      if (told.state !== state) { location.reload(); return; }
+      if (told.state !== state) {
+        if (cancel?.open) location.hash = "cancel";  // stays open while somebody reads what it costs
+        location.reload();
+        return;
+      }
       for (const name of ["clock", "step", "cost"]) {
         const shown = find("#" + name);
         if (shown && shown.textContent !== told[name]) shown.textContent = told[name];
