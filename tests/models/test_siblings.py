@@ -60,14 +60,14 @@ def test_the_fit_uses_it_for_columns_of_siblings_alone():
     counts, _ = table(0.0, 0.5, rng)
     measured = [Measured((0, 1), np.rint(counts + rng.normal(0, SIGMA, counts.shape)), SIGMA)]
     columns = counts.sum(axis=1), counts.sum(axis=0)
+    shape = (*counts.shape, VALUES)  # the column of which the second is a sibling's
     own, joined = (
-        blocks_of(counts.shape, measured, columns, ROWS, twins=twins)[0][0]
-        for twins in ((), ((2, 1),))
+        blocks_of(shape, measured, columns, ROWS, twins=twins)[0][0] for twins in ((), ((2, 1),))
     )
     inner = np.arange(counts.size).reshape(counts.shape)[:, :-1]
     assert joined.y == pytest.approx(own.y)
     assert (joined.ratio[inner] > 2 * own.ratio[inner]).all()
-    both = blocks_of(counts.shape, measured, columns, ROWS, twins=((2, 0), (2, 1)))[0][0]
+    both = blocks_of(shape, measured, columns, ROWS, twins=((2, 0), (2, 1)))[0][0]
     assert (both.ratio == own.ratio).all()
 
 
@@ -135,8 +135,9 @@ def test_the_fit_leaves_a_side_empty_of_a_column_and_itself_alone():
     counts, _ = stays(0.0, rng)
     measured = [Measured((0, 1), np.rint(counts + rng.normal(0, 100, counts.shape)), 100.0)]
     columns = counts.sum(axis=1), counts.sum(axis=0)
+    shape = (*counts.shape, counts.shape[0])
     for twins, empty in ((((0, 1),), True), (((2, 1),), False)):
-        block = blocks_of(counts.shape, measured, columns, ROWS, twins=twins)[0][0]
+        block = blocks_of(shape, measured, columns, ROWS, twins=twins)[0][0]
         current = (np.multiply.outer(*columns) / ROWS).reshape(-1)
         for _ in range(5):
             current = current * block.refine(current, ROWS)
@@ -145,19 +146,26 @@ def test_the_fit_leaves_a_side_empty_of_a_column_and_itself_alone():
         np.testing.assert_allclose(inner.sum(axis=1), counts[:, :-1].sum(axis=1), atol=500)
 
 
-def seen(share, rng):
-    """Two columns of five and seven values of siblings, and the other way round: (as made, as seen).
+SHAPE = (5, 7, 6, 8)
+"""Two columns of a child and those of a sibling, which have one code more: there is none."""
 
-    `share` of their deviations are the same in both tables.
+
+def seen(share, rng, childless=0):
+    """What siblings have in common in two columns, and the other way round: (as made, as seen).
+
+    `share` of their deviations are the same in both tables. Where some parents are childless a column
+    has one code more: there is no child.
     """
     made, tables = {}, {}
     both = rng.standard_normal((5, 7))
     for clique in ((0, 3), (1, 2)):
         own = math.sqrt(share) * both + math.sqrt(1 - share) * rng.standard_normal((5, 7))
         own = beyond_columns(own) if clique == (0, 3) else beyond_columns(own).T
-        base = np.full((own.shape[0], own.shape[1] + 1), 200.0)
+        base = np.full((own.shape[0] + childless, own.shape[1] + 1), 200.0)
         base[:, -1] = 5000.0
-        made[clique] = np.hstack([base[:, :-1] + 150 * own, base[:, -1:]])
+        base[own.shape[0] :, :-1] = 1.0
+        made[clique] = base.copy()
+        made[clique][: own.shape[0], :-1] += 150 * own
         noise = beyond_columns(rng.normal(0, 150, base.shape))
         margins = base.sum(axis=1), base.sum(axis=0)
         flat = (made[clique] + noise).reshape(-1)
@@ -172,25 +180,41 @@ def squares(made, tables):
     return sum(float((each[:, :-1] ** 2).sum()) for each in off)
 
 
+@pytest.mark.parametrize("childless", [0, 1])
 @pytest.mark.parametrize(("share", "least", "most"), [(1.0, 0.0, 0.85), (0.0, 0.9, 1.1)])
-def test_two_columns_of_siblings_are_seen_the_other_way_round_as_well(share, least, most):
+def test_two_columns_of_siblings_are_seen_the_other_way_round_as_well(
+    share, least, most, childless
+):
     before = after = 0.0
+    shape = (SHAPE[0] + childless, SHAPE[1] + childless, *SHAPE[2:])
     for key in range(20):
-        made, tables = seen(share, np.random.default_rng(key))
+        made, tables = seen(share, np.random.default_rng(key), childless)
         before += squares(made, tables)
-        agree(tables, ((0, 2), (1, 3)))
+        agree(tables, ((0, 2), (1, 3)), shape)
         after += squares(made, tables)
     assert least < after / before < most
 
 
-def test_who_has_no_sibling_is_the_mean_of_what_all_tables_of_a_column_say():
-    rng = np.random.default_rng(0)
+def lonely(rng):
+    """Two tables of a column of two values, the noise of one three times that of the other."""
     margins = np.array([500.0, 500.0]), np.array([200.0, 200.0, 600.0])
-    tables = {
+    return {
         (0, twin): Seen(rng.normal(200, 20, 6), np.ones(6), np.full(6, variance), margins, None)
         for twin, variance in ((2, 1.0), (3, 3.0))
     }
+
+
+def test_who_has_no_sibling_is_the_mean_of_what_all_tables_of_a_column_say():
+    tables = lonely(np.random.default_rng(0))
     one, other = (tables[0, twin].y.reshape(2, 3)[:, -1].copy() for twin in (2, 3))
-    agree(tables, ((0, 2), (1, 3)))
+    agree(tables, ((0, 2), (1, 3)), (2, 2, 3, 3))
     for twin in (2, 3):
         assert tables[0, twin].y.reshape(2, 3)[:, -1] == pytest.approx(0.75 * one + 0.25 * other)
+
+
+def test_a_sibling_whose_value_is_null_is_not_taken_for_none():
+    tables = lonely(np.random.default_rng(0))
+    before = [tables[0, twin].y.reshape(2, 3)[:, -1].copy() for twin in (2, 3)]
+    agree(tables, ((0, 2), (1, 3)), (2, 3, 3, 3))  # null is the last code of the second column
+    for twin, end in zip((2, 3), before, strict=True):
+        assert (tables[0, twin].y.reshape(2, 3)[:, -1] == end).all()

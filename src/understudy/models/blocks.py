@@ -242,7 +242,7 @@ def blocks_of(
         gains[clique] = gain
         if len(clique) > 2:  # its pairs must be able to meet in the tree as well
             gains[clique] = gain + 1e-9
-    agree(shared, twins)
+    agree(shared, twins, shape)
     return blocks, gains
 
 

@@ -17,7 +17,8 @@ that the side is empty if this is likelier than not, and otherwise the mean of w
 What a column and another one of a sibling have in common, the same two the other way round mostly have
 as well, exactly so where siblings have no order. So such a cell is seen twice (`agree`): their
 deviations go along with each other by a part r, found as what makes both tables likeliest. And of who
-has no sibling all tables of a column say the same, so their mean is taken.
+has no sibling all tables of a column say the same, so their mean is taken where their last value says
+that alone, and not null or no child as well.
 """
 
 from __future__ import annotations
@@ -98,39 +99,40 @@ def believed(residual: Table, base: Table, noise: Table, trend: Table | None = N
     return kappa.reshape(-1)
 
 
-def agree(tables: Mapping[Clique, Seen], twins: Sequence[Clique]) -> None:
+def agree(tables: Mapping[Clique, Seen], twins: Sequence[Clique], shape: tuple[int, ...]) -> None:
     """Let tables of siblings say what others say as well.
 
     Of who has no sibling those of one column, of what siblings share that of both columns the other
     way round. With x₁ and x₂ a cell's deviations, each of variance κ·b and r·κ·b in common, x₂ seen
     with noise v₂ is x₁ seen as x₂/r with noise (v₂ + (1 − r²)·κ·b)/r². In a column and itself the
-    diagonal is left out.
+    diagonal is left out. Of both columns only values count that a sibling has: not null or no child.
     """
     own = {twin: i for i, twin in twins}
     sibling = {i: twin for twin, i in own.items()}
     seen = {clique: _Inner.of(table) for clique, table in tables.items()}
     for clique, one in seen.items():
         other = seen.get((own[clique[1]], sibling.get(clique[0], -1)))
-        if other is None or one.off.shape != other.off.T.shape:
+        if other is None:
             continue
-        spread = np.sqrt(one.spread * other.spread.T)
-        off, noise = other.off.T, other.noise
+        both = np.s_[: other.off.shape[1], : one.off.shape[1]]
+        mine, off = one.off[both], other.off.T[both]
+        spread = np.sqrt(one.spread[both] * other.spread.T[both])
         held = ~np.eye(*off.shape, dtype=bool) if one is other else np.ones(off.shape, bool)
-        r = _in_common((one.off[held], off[held]), (one.noise, noise), spread[held])
-        more = noise + (1 - r * r) * spread
+        r = _in_common((mine[held], off[held]), (one.noise, other.noise), spread[held])
+        more = other.noise + (1 - r * r) * spread
         least = 1 / (1 / one.noise + r * r / more)
-        values = least * (one.off / one.noise + r * off / more)
-        shape = off.shape[0], off.shape[1] + 1
+        values = least * (mine / one.noise + r * off / more)
         table = tables[clique]
-        y, ratio = table.y.reshape(shape)[:, :-1], table.ratio.reshape(shape)[:, :-1]
-        y[held] += (values - one.off)[held]
+        y, ratio = (each.reshape(-1, one.off.shape[1] + 1)[both] for each in (table.y, table.ratio))
+        y[held] += (values - mine)[held]
         ratio[held] *= (least / one.noise)[held]
-    for column in sorted({clique[0] for clique in tables}):
-        same = [table for clique, table in tables.items() if clique[0] == column]
-        ends = np.stack([table.y.reshape(table.margins[0].size, -1)[:, -1] for table in same])
+    only = {twin for i, twin in twins if shape[twin] > shape[i]}
+    for column in {i for i, twin in tables if twin in only}:
+        same = [table for (i, twin), table in tables.items() if i == column and twin in only]
+        ends = [table.y.reshape(shape[column], -1)[:, -1] for table in same]
         mean = np.average(ends, axis=0, weights=[1 / table.noise.mean() for table in same])
-        for table in same:
-            table.y.reshape(mean.size, -1)[:, -1] = mean
+        for end in ends:
+            end[:] = mean
 
 
 def sides(values: Table, expected: Table, noise: float) -> Table:
