@@ -227,27 +227,27 @@ def _carry(step: Any, rows: Any, columns: Any) -> None:
 @kernel
 def refine(
     current: Any, y: Any, ratio: Any, empty: Any, rows: Any, columns: Any, total: float, part: float,
-    theta: Any, base: Any, factors: Any,
+    theta: Any, room: Any,
 ) -> None:  # fmt: skip
-    """Fill `factors` with those that take a table to its solution, and add their logarithms to theta.
+    """Begin `room` with the factors that take a table to its solution; theta gets their logarithms.
 
     See `understudy.models.blocks.Block.refine`. `rows` and `columns` have no values where margins are
-    not held, and `empty` none where no cell is; `base` is room for a table and its margins.
+    not held, and `empty` none where no cell is; the rest of `room` is for a table and its margins.
     """
     size, held, reached = current.size, rows.size > 0, 0.0
-    table, sides = base[:size], base[size:]
+    factors, base, sides = room[:size], room[size : 2 * size], room[2 * size :]
     for c in range(size):
         base[c] = current[c] * math.exp(-theta[c])
         if empty.size and empty[c]:
             base[c] = 0.0
         reached += base[c]
     if held:
-        balance(table, rows, columns, 3)
+        balance(base, rows, columns, 3)
     for c in range(size):
         if not held:
             base[c] *= total / max(reached, 1e-300)
         base[c] = math.log(base[c]) if base[c] > 0.0 else -np.inf
-    solve(y, table, ratio, total, factors)
+    solve(y, base, ratio, total, factors)
     if held:
         hold(factors, ratio, rows, columns, 2)
         balance(factors, rows, columns, 2)
@@ -259,7 +259,7 @@ def refine(
         else:
             factors[c], base[c] = 1.0, np.nan
     if part < 1.0 and held:
-        _carry(table, sides[: rows.size], sides[rows.size :])
+        _carry(base, sides[: rows.size], sides[rows.size :])
     for c in range(size):
         step = 0.0 if math.isnan(base[c]) else base[c]
         if part < 1.0:

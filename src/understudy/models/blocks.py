@@ -117,12 +117,11 @@ class Block:
         """
         first, second = self.margins or (_NONE, _NONE)
         empty = _NO_CELL if self.empty is None else self.empty
-        theta, factors = self.theta.copy(), np.empty_like(current)
-        room = np.empty(current.size + first.size + second.size)
+        theta, room = self.theta.copy(), np.empty(2 * current.size + first.size + second.size)
         own = self.y, self.ratio, empty, first, second
-        kernels.refine(current, *own, float(rows), float(part), theta, room, factors)
+        kernels.refine(current, *own, float(rows), float(part), theta, room)
         self.theta = theta
-        return factors
+        return room[: current.size]
 
     def contradicted(self, table: Table, spread: float) -> bool:
         """Whether a model's table is further off than noise explains; κ is then what that says.

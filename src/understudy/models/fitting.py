@@ -96,16 +96,13 @@ def fit(
     rows: float,
     effort: Effort,
     rng: np.random.Generator,
-    cliques: Sequence[Clique] = (),
     project: Projection | None = None,
     ordered: Sequence[int] = (),
     twins: Sequence[Clique] = (),
     told: Sequence[Told] = (),
     tell: Callable[[], None] = lambda: None,
 ) -> Fitted:
-    """Fit everything that was measured; `cliques` are what sampled rows will be held to.
-
-    `tell` is called before every pass over all blocks.
+    """Fit everything that was measured; `tell` is called before every pass over all blocks.
 
     `ordered` says how many of each column's values, the first ones, are in an order: tables of pairs
     that were measured in runs of them are fitted smoothly (`smooth`). `twins` are columns of a child
@@ -150,7 +147,7 @@ def fit(
         for column, size in zip(cloud.codes, shape, strict=True)
     ]
     weights = cloud.weights.astype(np.float32)
-    model = Weighted(shape, tuple(small), weights, tuple(cliques), swaps_for(rows))
+    model = Weighted(shape, tuple(small), weights, swaps=swaps_for(rows))
     return Fitted(model, estimates, deviations)
 
 

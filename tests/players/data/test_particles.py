@@ -49,3 +49,6 @@ def test_no_answers_leave_the_records_as_they_are_but_for_the_key():
     assert state[0] == (table,)
     assert data.view(problem, state).model is None
     assert math.isclose(data.view(problem, state).marginal((0,))[0], 0.75, rel_tol=1e-3)
+    model = data.finish(problem, state)
+    assert model.cliques == problem.cliques  # what its rows are held to
+    assert model.size == 20_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -73,7 +73,7 @@ class Particles(DataPlayer[State]):
         effort = Effort(size, self.tree_cells, sweeps=sweeps)
         fitted = self._fit(problem, measured, key, effort)
         assert fitted.model is not None
-        return fitted.model
+        return replace(fitted.model, cliques=problem.cliques)
 
     def size(self, rows: int, columns: int) -> int:
         """How many records: eight for a row, fewer where so many columns would not fit in memory.
@@ -87,7 +87,7 @@ class Particles(DataPlayer[State]):
         self, problem: Problem, measured: tuple[Measured, ...], key: int, effort: Effort
     ) -> Fitted:
         rng = np.random.default_rng(key)
-        known = problem.cliques, problem.project, self.ordered, self.twins, self.told
+        known = problem.project, self.ordered, self.twins, self.told
         rows = total(measured, problem.rows, problem.rows_sigma)
         if problem.watch is silent:
             return fit(problem.shape, measured, rows, effort, rng, *known)
