@@ -11,8 +11,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["outward"]
-
 Floats = NDArray[np.float64]
 
 _STEP = 0.125

@@ -17,8 +17,6 @@ from typing import Any
 
 from understudy.compiled import kernel
 
-__all__ = ["SCRATCH", "count", "exchange", "flag"]
-
 SCRATCH = 10
 """Rows of the scratch array: the family, the other one, and of either child what it adds as A, as A
 after the exchange, as B, as B after the exchange."""

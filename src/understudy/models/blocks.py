@@ -32,8 +32,6 @@ from understudy.models.scores import scores
 from understudy.models.siblings import Joined, Seen, agree, apart, sides
 from understudy.models.siblings import believed as believed_of_siblings
 
-__all__ = ["Belief", "Block", "beliefs", "blocks_of", "column_blocks"]
-
 Prior = Callable[[Clique], Table]
 """A table of counts that is expected before anything is measured, beyond independence."""
 _Seen = tuple[tuple[Labels, ...] | None, Table, float]

@@ -37,8 +37,6 @@ from understudy._types import Clique, Codes
 from understudy.models.empirical import Empirical
 from understudy.models.weighted import Weighted
 
-__all__ = ["ENOUGH", "Part", "Shares", "as_records", "conditioned", "effective", "matched"]
-
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Labels = NDArray[np.integer]
@@ -77,7 +75,7 @@ class Shares:
     wanted: Floats
 
 
-class Drawable(Protocol):
+class _Drawable(Protocol):
     """What every model can do."""
 
     @property
@@ -85,7 +83,7 @@ class Drawable(Protocol):
     def sample(self, rows: int, rng: np.random.Generator) -> list[Codes]: ...
 
 
-def as_records(model: Drawable) -> Weighted:
+def as_records(model: _Drawable) -> Weighted:
     """The model as weighted records: its own, or, where it is made of tables, many drawn from it."""
     if isinstance(model, Weighted):
         return model

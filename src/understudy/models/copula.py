@@ -25,8 +25,6 @@ from understudy._types import Clique, Codes, Table
 from understudy.errors import InputError
 from understudy.models import _kernels as kernels
 
-__all__ = ["MOST_COLUMNS", "Copula", "copula_of"]
-
 MOST_COLUMNS = 64
 """Wide columns come first, then those that say most of them."""
 _RELATED = 0.1

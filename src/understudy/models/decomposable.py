@@ -21,9 +21,6 @@ from understudy._types import Clique, Codes, Table
 from understudy.errors import InputError, WorkError
 from understudy.models.measured import View
 
-__all__ = ["Clique", "Decomposable", "Table", "project"]
-
-
 # Intermediate tables of a marginal that no clique holds; 2^27 cells are a gigabyte.
 _MAX_CELLS = 2**27
 _GOLDEN = (math.sqrt(5) - 1) / 2

@@ -22,8 +22,6 @@ from understudy._types import Table
 from understudy.models import _kernels as kernels
 from understudy.models.margins import stands_out
 
-__all__ = ["agrees", "determined"]
-
 # Chosen on generated tables; see docs/methods/maxent.md.
 _LEAKS = (0.001, 0.01, 0.03, 0.1)
 _LIKELIER = 5.0

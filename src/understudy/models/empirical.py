@@ -14,8 +14,6 @@ from understudy.errors import InputError
 from understudy.models import _kernels as kernels
 from understudy.models.measured import View
 
-__all__ = ["Empirical", "Records"]
-
 _MAX_CELLS = 10**8
 
 

@@ -42,8 +42,6 @@ from understudy.queries.families import EncodedFamilies
 from understudy.schema.family import Layout
 from understudy.schema.views import positions
 
-__all__ = ["EFFORT", "copied", "expected_seconds", "generate"]
-
 Codes = NDArray[Any]
 Whole = NDArray[np.int64]
 Forbidden = Mapping[Clique, NDArray[np.bool_]]

@@ -33,8 +33,6 @@ from understudy.models.smooth import smooth
 from understudy.models.trends import trends
 from understudy.models.weighted import Weighted, swaps_for
 
-__all__ = ["Effort", "Fitted", "fit", "independent"]
-
 _SETTLED = 0.04
 """A sweep of the tree or the weights that moves the tables by less than this part of how far they are
 from what was measured is the last: noise hides what further ones would do."""

@@ -19,8 +19,6 @@ from understudy.models.decomposable import Clique, Decomposable, project
 from understudy.models.junction import ordered, tree_cells, tree_cliques
 from understudy.models.measured import Measured
 
-__all__ = ["fit"]
-
 
 def fit(
     shape: tuple[int, ...],

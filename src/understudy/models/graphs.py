@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 
 from understudy.models.measured import simplex
 
-__all__ = ["classes", "closed", "counted", "fitted", "matched", "mixed", "rewired", "triangles"]
-
 Reals = NDArray[np.float64]
 Whole = NDArray[np.int64]
 

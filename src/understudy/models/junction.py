@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from understudy._types import Clique, Table
 from understudy.models import _kernels as kernels
 
-__all__ = ["JunctionTree", "grow", "ordered", "tree_cells", "tree_cliques"]
-
 Refine = Callable[[int, Table], Table]
 """refine(block, its current table) → factors of the same shape."""
 

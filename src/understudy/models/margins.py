@@ -38,8 +38,6 @@ from understudy._types import Table
 from understudy.columns.tails import outward
 from understudy.models.measured import Labels, Measured, frequent, simplex
 
-__all__ = ["FREQUENT", "Told", "deconvolve", "one_way", "one_ways", "per_cell"]
-
 Group = tuple[Labels, Table, Table]
 """Sums over values of one label: the labels, the variance and the estimate of each sum."""
 

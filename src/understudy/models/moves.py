@@ -30,8 +30,6 @@ from understudy._types import Clique, Projection, Table
 from understudy.models import _kernels as kernels
 from understudy.models.blocks import Block
 
-__all__ = ["Cloud", "spread"]
-
 _STEP = 0.3
 """The longest step, of what every factor would take alone."""
 _EQUAL = 0.85

@@ -29,8 +29,6 @@ from numpy.typing import NDArray
 from understudy.models.decomposable import Clique, Table, project
 from understudy.models.measured import Measured
 
-__all__ = ["Strategy", "cell_variance", "closure", "optimise", "reconstruct"]
-
 _ITERATIONS = 300
 # A marginal whose weight is below this part of the mean adds next to nothing.
 _NEGLIGIBLE = 1e-3

@@ -8,8 +8,6 @@ import numpy as np
 
 from understudy._types import Table
 
-__all__ = ["normal_scores", "scores"]
-
 _INSIDE = 0.5
 """The share of rows in order from which on their order is the score."""
 

@@ -32,8 +32,6 @@ import numpy as np
 from understudy._types import Clique, Table
 from understudy.models.residual import centered
 
-__all__ = ["Joined", "Seen", "agree", "apart", "believed", "sides"]
-
 _TRIED = np.geomspace(1e-3, 1e7, 81)
 """κ, where 1 would give a cell as much variance as noise does."""
 _LEAST, _MOST = 0.05, 2.0

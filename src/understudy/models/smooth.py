@@ -18,8 +18,6 @@ from understudy.models.blocks import Block
 from understudy.models.measured import Labels, merge
 from understudy.models.scores import normal_scores
 
-__all__ = ["Smooth", "between", "in_runs", "smooth"]
-
 _ROUNDS = 2
 """So often is one refinement made: what is linear between runs changes the sums of those beside it."""
 _MOST = 40.0

@@ -21,8 +21,6 @@ from understudy.models.blocks import Block
 from understudy.models.measured import Measured, merge
 from understudy.models.scores import scores
 
-__all__ = ["Trend", "trends"]
-
 _STEPS, _FURTHEST, _TURN = 4, 1.0, 30.0
 """Of Newton's method; how far λ goes in one; and the logarithm of how far all turn a cell."""
 _MOST_TURN = 2.0

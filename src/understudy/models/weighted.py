@@ -16,9 +16,6 @@ from understudy.models.copula import Copula
 from understudy.models.empirical import Records
 from understudy.models.measured import commonest
 
-__all__ = ["MOST_SWAPS", "Weighted", "swaps_for"]
-
-
 # Cells of all tables that rows are held against.
 _SWAP_CELLS = 24_000_000
 MOST_SWAPS, _FEWEST_SWAPS, _SWAPS_IN_ALL = 20, 4, 200_000
