@@ -179,7 +179,6 @@ def count(found: Sequence[Decision]) -> str:
 
 def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
     """All answers of a command, or none; those about one column or rule before those about groups."""
-    from understudy.columns.base import some
     from understudy.draft.answers import Choice, answered
     from understudy.draft.review import consequences, decision_named, decisions
     from understudy.schema import Schema
@@ -199,8 +198,7 @@ def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
     for key, choice, text in sorted(asked, key=lambda each: each[0] in keys):
         decision = decision_named(schema, key)
         before, schema = schema, answered(schema, decision, choice, text)
-        said = "set" if choice is Choice.REPLACE else choice
-        shell.say((f"{said}: ", "bold"), some(decision.columns, 4))
+        shell.say(_said(decision, choice, schema))
         for line in consequences(before, schema, decision.key):
             shell.paragraph(line, indent=2)
     schema.save(path)
@@ -255,9 +253,10 @@ def _unit_options(text: str) -> list[str]:
 def _ask(decision: Decision, where: str, *, advise: bool = True, rest: bool = False) -> None:
     """Print a question; of the rest of one that was just asked, only what is left."""
     shell.say()
-    where += ", the rest" if rest else ""
     shell.paragraph(
-        (f"{where}  ", "dim"), (decision.question, "bold"), (f"  {decision.key}", "dim")
+        (f"{where}{', the rest' if rest else ''}  ", "dim"),
+        (decision.question, "bold"),
+        (f"  {decision.key}", "dim"),
     )
     for at, line in enumerate(decision.holds, 1):
         shell.paragraph(f"{at}  {line}" if len(decision.parts) > 1 else line, indent=2)
@@ -295,7 +294,7 @@ def _walk(
         shell.say((f"  {said}", "green"))
         for line in consequences(before, changed, decision.key):
             shell.paragraph(line, indent=2)
-        if table is not None and not decision.table:
+        if table is not None and decision.topic in ("values", "bounds") and not decision.table:
             _say_misfits(before, changed, table)
 
     try:
