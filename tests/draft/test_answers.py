@@ -10,7 +10,7 @@ from understudy.constraints.rule import Rule
 from understudy.draft import confirm
 from understudy.draft.answers import Choice, Topic, answered, possible
 from understudy.draft.review import consequences, decision_named, decisions
-from understudy.errors import InputError
+from understudy.errors import InputError, SchemaError
 from understudy.schema import Category, Identifier, Integer, Schema
 from understudy.schema.toml import column_facts
 
@@ -26,9 +26,13 @@ def test_only_texts_can_be_found_privately():
 def test_other_answers_leave_nothing_of_the_draft(schema):
     for decision in decisions(schema):
         if Choice.PRIVATE in decision.choices:
-            after = answered(schema, decision, Choice.PRIVATE)
-            open_ = [column.name for column in after.undeclared]
-            assert set(decision.columns) <= set(open_)
+            named = [column for column in schema.columns if column.name in decision.columns]
+            found = [c.name for c in named if Choice.PRIVATE in possible([c], *Choice)]
+            after = answered(schema, decision.of(*found), Choice.PRIVATE)
+            assert set(found) <= {column.name for column in after.undeclared}
+            if len(found) < len(named):  # a shared question offers what any of its lines can take
+                with pytest.raises(SchemaError, match="not codes like these"):
+                    answered(schema, decision, Choice.PRIVATE)
         if Choice.DROP in decision.choices:
             after = answered(schema, decision, Choice.DROP)
             left = {c.name for c in after.columns if isinstance(c, Identifier)}

@@ -85,7 +85,7 @@ def test_a_run_goes_on_where_it_was_cut(population, tmp_path, monkeypatch):
 
     def run(turn, *, kept_only=False):
         taken = multiprocessing.Value("q", turn)
-        runs = coverage.Runs(file, [small], (1,), 3, math.inf, taken, kept, kept_only)
+        runs = coverage.Runs(file, [[small]], (1,), 3, math.inf, taken, kept, kept_only, False)
         assert [job[:3] for job in runs.jobs()] == [(3, 400, "1"), (3, 400, "2")]
         runs.run()
 
