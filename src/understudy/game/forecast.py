@@ -1,29 +1,23 @@
 """Expected error of every marginal before, and after, a release by measured columns and pairs.
 
-A table of counts c is estimated from noisy tables and from what is believed without them. Take a cell
-with expectation b. Its count deviates from b with variance τ² = κ·b, κ = 1 + n·φ²/K: the sampling of n
-rows, and dependence of mean square contingency φ² spread over the K cells. A measurement with noise σ
-leaves of that the posterior variance σ²τ²/(σ² + τ²). So, for a marginal on columns C with shares p,
+A cell with expectation b and count c deviates from b with variance τ² = κ·b, κ = 1 + n·φ²/K: the
+sampling of n rows, and dependence of mean square contingency φ² spread over the K cells. A measurement
+with noise σ leaves σ²τ²/(σ² + τ²) of that. So, for a marginal on columns C with shares p,
 
     v = Σ_i v_i·(p/p_i)² + Σ_ij v_ij·(p/p_ij)² + κ_C·b·[|C| > 2] + s·b,
 
 the errors of its columns, of the interactions of its pairs, of its own interaction, which is not
-measured, and of the synthetic rows, drawn with low discrepancy (s < 1;
-large b count less in the last two). With E|N(0, v)| = 0.8·√v and
-no cell off by more than the share it can have,
+measured, and of the synthetic rows (s < 1: low discrepancy). v_i and v_ij have the factor 1 − 1/K of
+every column in them, as an interaction sums to zero along it. With E|N(0, v)| = 0.8·√v,
 
     TV ≈ ½ Σ_cells min(0.8·√v, g·b)/n,      worst cell ≈ max_v √v·√(2 ln(2·#{cells with at least v}))/n.
 
-v_i and v_ij have the factor 1 − 1/K of every column in them, as an interaction sums to zero along it.
-
 Before a release (`expected`) columns are taken for independent with shares p_k ∝ 1/k^1.2 and φ² for a
 constant. Afterwards (`shown`) p is the released model, φ² what it shows of each pair, and σ the noise
-of what was measured of it. Then the certificate has measured the worst cell itself, with noise:
-`updated` takes what was expected for a prior, by Student's law, and returns the posterior.
+of what was measured of it; `updated` takes that for a prior of what the certificate measured.
 
-Which cells a table has that its noise hides is private, so all this is an estimate, with an interval
-that held nine times of ten on tables like those it was calibrated on (docs/certificate.md); never a
-bound. The certificate is one.
+All this is an estimate, with an interval that held nine times of ten on tables like those it was
+calibrated on (docs/certificate.md); never a bound. The certificate is one.
 """
 
 from __future__ import annotations

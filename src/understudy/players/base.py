@@ -1,12 +1,8 @@
 """The query-release game: its two protocols, the answers that pass between them, and the one loop.
 
-A *query player* looks at the data player's current distribution and, through the gate, picks
-where it is wrong; what it returns has been released and charged. A *data player* answers with a better
-distribution; it sees released answers only, so everything it does is post-processing. Neither holds
-private data. A method pairs one of each (see `understudy.game.methods`); `play` is where they meet.
-
-A data player learns from some kinds of answers and not from others; both players say which, and a
-pairing in which a charged answer would be lost is refused (`require_pair`).
+A *query player* looks at the data player's current distribution and, through the gate, picks where it
+is wrong. A *data player* answers with a better distribution; it sees released answers only, so all it
+does is post-processing. Neither holds private data. `play` is where they meet.
 """
 
 from __future__ import annotations
@@ -300,11 +296,11 @@ class DataPlayer(ABC, Generic[S]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Played:
-    """The transcript of a game. All of it is released: keeping it costs nothing.
+    """The transcript of a game, all of it released: every noisy table with its noise, as inference
+    needs it.
 
-    `answers` holds the answers of every round in the order in which they were drawn, each noisy table
-    with its noise: what inference about the rows needs besides the model. Gradients are left out: they
-    are many, large, and of use to the networks alone.
+    `answers` holds those of every round in the order in which they were drawn, but for gradients, which
+    are large and of use to the networks alone.
     """
 
     model: Model
@@ -323,9 +319,9 @@ def play(
 ) -> Played:
     """Let the two players take turns; the model and all that was released on the way.
 
-    Only the query player meets the gate; what it returns is released. The number of rounds is public
-    and fixed; a game ends early only where the data player can learn no more, which follows from
-    released answers. So nothing here depends on private data except through charged answers.
+    The number of rounds is public and fixed; a game ends early only where the data player can learn no
+    more, which follows from released answers. So nothing depends on private data but by charged
+    answers.
 
     Raises:
         InputError: The players do not fit (`require_pair`); nothing has been asked.

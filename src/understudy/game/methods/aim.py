@@ -1,8 +1,7 @@
 """`aim`: the adaptive and iterative mechanism on mbi, weighted by the workload, with annealed noise.
 
 McKenna, Mullins, Sheldon, Miklau (VLDB 2022), as a reference for comparison. T = 16·d rounds at most;
-the first share of ρ, d/T of the part for measurements, goes to all columns, the rest is a zCDP filter
-that the rounds draw from until it is used: how much each takes depends on what was released before.
+all columns get d/T of the part of ρ for measurements, the rounds draw the rest from a zCDP filter.
 """
 
 from __future__ import annotations

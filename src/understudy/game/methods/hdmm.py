@@ -1,15 +1,10 @@
 """`hdmm`: the matrix mechanism with a strategy of marginals, Gaussian noise and least squares.
 
-The baseline of the query-release papers (McKenna, Miklau, Hay, Machanavajjhala 2018). There is no game:
-the query player measures a fixed strategy once, every marginal in the closure of the workload that is
-worth it, with noise that makes the workload's expected squared error least (a public, convex
-optimisation); the data player reconstructs every marginal of the workload by least squares, moves it
-to shares and fits a distribution for the rows. Cost: one Gaussian release, in a few levels of noise, ρ
-in all.
-
-The answers before they are made shares are unbiased, and the variance of each of their cells is known
-exactly, whatever the data (docs/methods/hdmm.md): `forecast` says it beforehand. About the fitted rows
-there is no theorem; the certificate measures them.
+McKenna, Miklau, Hay, Machanavajjhala (2018). The query player measures a fixed strategy once, marginals
+in the closure of the workload with the noise that makes its expected squared error least (a public,
+convex optimisation); the data player reconstructs the workload by least squares and fits a distribution
+for the rows. Before they are made shares, answers are unbiased with known variance, whatever the data
+(docs/methods/hdmm.md): `forecast` says it beforehand. About the fitted rows there is no theorem.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """`maxent`, the default: all pairs measured, the worst again, under regularised maximum entropy.
 
-Pairs of columns explain most of what larger tables hold, so the workload's pairs are measured, all of
-them; a charged look then finds where the model is wrong, and a fixed number of equal measurements goes
-there (`understudy.players.query.survey`). The data player fits weighted records
-(`understudy.models.fitting`).
-
-docs/methods/maxent.md has the public rule that divides ρ between columns, pairs, looks and measuring
-again, what is looked at outside the workload, and how wide tables select their pairs.
+A charged look after the pairs finds where the model is wrong, and a fixed number of equal measurements
+goes there (`understudy.players.query.survey`). The data player fits weighted records
+(`understudy.models.fitting`). docs/methods/maxent.md has the public rule that divides ρ, what is looked
+at outside the workload, and how wide tables select their pairs.
 """
 
 from __future__ import annotations

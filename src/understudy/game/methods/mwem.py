@@ -1,10 +1,8 @@
 """`mwem`: multiplicative weights with the exponential mechanism, for universes that fit.
 
-The game: the query player selects the worst cell of the workload by the exponential mechanism and
-measures it; the data player moves the cell to what was measured and replays all earlier measurements.
-Cost per round: one selection, 3/4 of ρ/T, and one Gaussian count, 1/4: a selection looks for the
-largest among thousands of cells, a count is one number. Shares and the public rule for T
-(docs/methods/mwem.md) were chosen on artificial tables, with ADULT in view.
+The query player selects the worst cell of the workload and measures it; the data player moves the cell
+to what was measured and replays all earlier measurements. A round costs one selection, 3/4 of ρ/T, and
+one Gaussian count, 1/4; docs/methods/mwem.md has the public rule for T.
 
 `measure = False` is the signed variant: the cell and the side of its error are selected together,
 nothing is measured, and the result is the average of all rounds. It has a theorem (`theorem`).

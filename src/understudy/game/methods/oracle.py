@@ -1,10 +1,8 @@
 """Which oracle the data player asks: a public choice that methods share.
 
-`annealed` (the default) is a local search without promises; `exact` is CP-SAT, which proves its records
-within a time limit. It begins where `annealed` ends; a search that runs out of time returns the best
-record it found, and the round goes on with it: everything here is post-processing of released queries,
-so privacy is untouched. The release counts the rounds in which that happened. A time limit makes
-records depend on the machine: with it the same key need not give the same rows.
+`annealed` (the default) is a local search without promises; `exact` is CP-SAT, which begins where that
+ends and proves its records within a time limit; the release counts the rounds in which it ran out. All
+is post-processing of released queries. With a time limit the same key need not give the same rows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """`querygan`: private critics against a generator network.
 
-The game of Fine's thesis, repaired: in every round an oracle releases a critic D_θ that tells the table
-from the generator's records, and the generator, which never meets a row, follows the leader of all
-critics so far (`understudy.nets.leader`). Only the oracle is charged:
+In every round an oracle releases a critic D_θ that tells the table from the generator's records, and
+the generator, which never meets a row, answers (`understudy.nets.leader`). Only the oracle is charged:
 
     moments      all means m of a public feature map, once, with Gaussian noise; every critic of every
                  round follows from m̃, so rounds are free. `features` are the cells of tables, the
@@ -11,9 +10,8 @@ critics so far (`understudy.nets.leader`). Only the oracle is charged:
     weights      draws from multiplicative weights over them, as `dualquery`
     logistic     a regression of rows against records by objective perturbation, ρ/T a round
 
-The columns are measured first, with a share of ρ, and are where the generator starts. What the
-generator does is post-processing. No regret bound holds for a network, so nothing is promised before
-the run; the certificate is measured after it.
+The columns are measured first, with a share of ρ, and are where the generator starts. No regret bound
+holds for a network, so nothing is promised before the run.
 """
 
 from __future__ import annotations
@@ -117,19 +115,16 @@ _ALPHA = Limit(
 
 @dataclass(frozen=True, slots=True)
 class QueryGANMethod(Method):
-    """`oracle`, `objective` and `play` choose the two players; the rest are public settings.
+    """`oracle`, `objective` and `play` choose the two players; what is None follows from them.
 
-    `features` and `objective` are what the critics of "moments" look at and maximise; the other oracles
-    have their own. `degree` is the order of the monomials that critics of "moments" and "logistic" are
-    made of: 2 for all pairs of columns inside the workload's marginals. `units` random features look
-    at every marginal of the workload, drawn from the public number `seed`. `rounds`, `objective`,
-    `play`, `columns` (the share of ρ that columns get), `steps`, `rate`, `keep` and `records` follow
-    from the oracle, the objective and the play where they are None. `critics` of "moments" are best
-    responses, or follow the regularised leader ("ftrl", as in the semi-convex solver), which they do
-    against a leader if nothing is said. `eta` is the learning rate η of a leader, 0.8·√(ln|X|/T) if
-    None, 1 for regressions; `scale` that of its perturbation; `history` how many past critics "sftpl"
-    draws, each with probability 1/2 if None. `kernel` is w of the all-subsets kernel, 1/d if None.
-    `alpha` is the share of the budget that the payoff of picked queries gets, 0 to leave it private.
+    `features` and `objective` are what the critics of "moments" look at and maximise. `degree` is the
+    order of the monomials that critics of "moments" and "logistic" are made of. `units` random features
+    look at every marginal of the workload, drawn from the public number `seed`. `columns` is the share
+    of ρ that columns get. `critics` of "moments" are best responses, or follow the regularised leader
+    ("ftrl"). `eta` is the learning rate η of a leader, `scale` that of its perturbation; `history` how
+    many past critics "sftpl" draws, each with probability 1/2 if None. `kernel` is w of the all-subsets
+    kernel, 1/d if None. `alpha` is the share of the budget that the payoff of picked queries gets, 0 to
+    leave it private.
     """
 
     oracle: Annotated[str, one_of(*ORACLES)] = "moments"
@@ -571,19 +566,15 @@ class QueryGANMethod(Method):
     ) -> Theorem | None:
         """What was proved after the run where n is public: the thesis's α; otherwise None.
 
-        *Critics of noisy tables.* Their payoff against m̃ is known, and m̃ is off by at most its noise,
-        so over the K cells of the measured tables, with probability 1 − β,
+        *Critics of noisy tables.* m̃ is off by at most its noise, so over the K cells of the measured
+        tables, for N rows drawn from D̄, with probability 1 − β,
 
-            error ≤ max_j (|m̃ − q(D̄)|_j + σ_j·√(2·ln(4K/β))/n) + √(ln(4K/β)/(2N))
+            error ≤ max_j (|m̃ − q(D̄)|_j + σ_j·√(2·ln(4K/β))/n) + √(ln(4K/β)/(2N)).
 
-        for N rows drawn from D̄. It speaks of the cells that critics look at, not of the workload.
+        *Picked queries.* Over the whole workload, |Q| cells and complements, with P the released payoff
+        of the T rounds that are kept and b its Laplace noise, with probability 1 − β,
 
-        *Picked queries.* Over the whole workload, |Q| cells and complements, with probability 1 − β,
-
-            error ≤ P/(nT) + b·ln(3/(2β))/(nT) + (2/(n·ε₀))·ln(3|Q|T/β) + √(ln(6|Q|/β)/(2N)):
-
-        the released payoff P of the T rounds that are kept, its Laplace noise b, how far a pick is from
-        the best query, and the sampling of N rows.
+            error ≤ P/(nT) + b·ln(3/(2β))/(nT) + (2/(n·ε₀))·ln(3|Q|T/β) + √(ln(6|Q|/β)/(2N)).
         """
         if not isinstance(model, Judged) or design.rows is None:
             return None

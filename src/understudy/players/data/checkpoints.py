@@ -1,8 +1,7 @@
 """How checkpoints of a generator are judged: by a task, by clusters, or by their marginals.
 
-A checkpoint stands for the records it makes up, which are released, so whatever is fitted on them is
-public. What comes of it is handed to the query player as `Candidates`; only the gate holds them against
-private rows (`privacy.questions.best_models`).
+A checkpoint stands for the records it makes up, which are released, so what is fitted on them is
+public; only the gate holds it against private rows (`privacy.questions.best_models`).
 """
 
 from __future__ import annotations
@@ -158,10 +157,8 @@ def _features(size: int, ordered: bool, apart: int) -> Table:
 def by_clusters(clusters: Clusters, made: Sequence[Records]) -> Candidates:
     """The squared distance of every value to every centre that a checkpoint's records have.
 
-    The cost of a row is the least sum over columns. It is at most d, and cut off where 99 % of the
-    made-up rows cost less, so that a row moves the total by `sensitivity` at most. (Boob et al. score
-    by what the cost is above that of the held-out rows' own centres; these are the same for all
-    checkpoints, so the choice is.)
+    The cost of a row is the least sum over columns, at most d, and cut off where 99 % of the made-up
+    rows cost less, so that a row moves the total by `sensitivity` at most.
     """
     tables = clusters.tables
     widths = np.cumsum([table.shape[1] for table in tables])[:-1]

@@ -5,18 +5,13 @@ records, each the best response to all of them under fresh noise:
 
     x_j = argmax_x  Σ_{i<t} w_i q_i(x) + <σ_j, onehot(x)>,    σ_j independent, one scale per attribute.
 
-The noise is for stability, not for privacy: everything here is post-processing of released queries,
-and a weak oracle costs accuracy only. Positive noise (`+σ`): with exponential noise the gap between
-the best and the second best of g values has mean b; with `−σ` it would be b/(g−1).
+The noise is for stability, not for privacy: everything here is post-processing of released queries, and
+a weak oracle costs accuracy only.
 
-A cell of three columns of a hundred values each starts at a share of 10⁻⁶, and a pick at weight 1
-multiplies that by a small factor: it would have to be picked many times before one record is in it. So
-the weight of a query is found by a line search: as much as makes a step of the records more satisfy it.
+The weight of a query is found by a line search: as much as makes a step of the records more satisfy it.
 For every σ_j the oracle finds the best record x_j and the best one y_j that satisfies the query; at
-weight w the best record is y_j if that falls short of x_j by at most w. Steps begin large, as those of
-Frank and Wolfe do: a table with a cell of 90 % is met in a few rounds, not in ninety.
-
-`UnitLeader` is the player as it was published: weight 1, noise of one scale, no line search.
+weight w the best record is y_j if that falls short of x_j by at most w. Steps begin large: a table with
+a cell of 90 % is met in a few rounds, not in ninety.
 """
 
 from __future__ import annotations

@@ -9,12 +9,9 @@ Critics come as released answers, and what is done with them depends on their ki
     a linear critic      the same
     a payoff             is kept for who judges the game
 
-The result is the mixture over the rounds of the last part of the game: hard records of each, equally
-weighted. Matching ends with a choice of as many of them as there are rows. Critics teach columns less
-well than all tables together state them, and rows that are drawn from a mixture add the error of a
-sample, which for distribution functions is as large as the noise. So records are weighed until their
-columns are those that the tables state, and those are chosen whose tables are nearest to the weighted
-ones. All of it is post-processing.
+The result is the mixture over the last part of the rounds: hard records of each, equally weighted.
+After matching as many of them are chosen as there are rows: records are weighed until their columns are
+those that all tables together state, and those are kept whose tables are nearest to the weighted ones.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A data player that is a generator network trained against a critic: DP-GAN.
 
 It sees released numbers only: noisy columns, noisy gradients of the critic on the rows, and which
-checkpoints were picked. Of the rows it knows nothing else, so both networks, the thresholds that
-gradients are clipped to and all records are post-processing. After the last round hard records of the
+checkpoints were picked; so all of it is post-processing. After the last round hard records of the
 chosen generators are listed and weighted so that their columns are the released ones.
 """
 

@@ -1,8 +1,7 @@
 """A data player that is a generator network: a mixture of products, trained on what was released.
 
-Liu, Vietri and Wu (2021) call it GEM. The network itself lives in `understudy.nets`, which is loaded
-when the first round has to be answered; its rows are listed once and for all when the game is over, so
-that a release can be sampled and loaded without it.
+GEM of Liu, Vietri and Wu (2021). The rows of the network (`understudy.nets`) are listed once the game
+is over, so that a release can be sampled and loaded without it.
 """
 
 from __future__ import annotations

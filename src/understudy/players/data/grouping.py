@@ -1,10 +1,9 @@
 """Smart clipping: the critic's weights in groups of like gradients, found anew as training goes on.
 
-Algorithm 3 of Boob et al. (2018) clusters the critic's weights in every step by gradients of public
-rows. Here, too, a grouping is a function of the critic as it stands, which follows from released
-numbers, and of rows that anybody may know: public ones, or records that the generator makes up. No
-private row is read, so a grouping is post-processing and costs nothing, however often it is found.
-What a step then costs does not depend on it (`privacy.questions.gradient`).
+Algorithm 3 of Boob et al. (2018), where a grouping is a function of the critic as it stands, which
+follows from released numbers, and of rows that anybody may know: public ones, or records that the
+generator makes up. So it is post-processing and costs nothing, however often it is found; what a step
+costs does not depend on it (`privacy.questions.gradient`).
 """
 
 from __future__ import annotations
@@ -50,9 +49,8 @@ class Grouping:
 def grouped(network: Rows, codes: Sequence[NDArray[Any]], groups: int) -> Grouping:
     """At most so many groups by weight clustering, thresholds the median norms of rows.
 
-    A group that few rows touch, or whose rows hardly move it, would be clipped to nothing and paid for
-    all the same: it joins the next one in order of size. Then the closest neighbours merge, as in the
-    clustering itself. So every group is alive; where gradients are much alike there are fewer.
+    A group that few rows touch, or whose rows hardly move it, joins the next one in order of size: it
+    would be clipped to nothing and paid for all the same. Then the closest neighbours merge.
     """
     from understudy.nets.clipping import clusters, norms, shares, thresholds
     from understudy.nets.gan import public_gradient

@@ -1,8 +1,7 @@
 """A data player that holds the maximum-entropy distribution of everything measured so far.
 
-Repeated measurements of a table are merged by inverse variance, which leaves the loss what it was, up
-to a constant. The view also tells how far each answer moved the model: AIM lowers its noise when a
-measurement changed it by less than noise alone would, and whether it did follows from released answers.
+Repeated measurements of a table are merged by inverse variance. The view also tells how far each answer
+moved the model, by which AIM sets its noise.
 """
 
 from __future__ import annotations

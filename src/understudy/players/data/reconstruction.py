@@ -1,17 +1,15 @@
 """Least squares over all measured marginals, and a distribution whose marginals come close to it.
 
-The answers are those of the matrix mechanism: the least-squares reconstruction of every marginal in the
-closure of the workload (`understudy.models.residual`), consistent and unbiased but negative in places.
-Rows need a distribution. Its weights on points are fitted marginal by marginal: a reconstructed table y
-with standard error σ and the current table b are replaced by the table m of n rows in all with
+The least-squares reconstruction of every marginal in the closure of the workload
+(`understudy.models.residual`) is consistent and unbiased but negative in places. So weights on points
+are fitted marginal by marginal, large ones first: a reconstructed table y with standard error σ and the
+current table b are replaced by the table m of n rows in all with
 
     m + (σ²/κ)·(ln(m/b) − ν) = y,    Σ m = n,
 
-the minimiser of ‖m − y‖²/(2σ²) + KL(m‖b)/κ, which is positive without cutting anything off and
-follows noise as little as the spread of y − b says (κ, by empirical Bayes). Large tables come first
-in a sweep, the more accurate small ones last. Points are the whole universe where it is small, and
-otherwise a sample of a tree of the strongest pairs among the reconstructed ones; the fitted sample is
-then drawn once more, with its weights, into equally weighted records.
+the minimiser of ‖m − y‖²/(2σ²) + KL(m‖b)/κ, which is positive and follows noise as little as the spread
+of y − b says (κ, by empirical Bayes). Points are the whole universe where it is small, and otherwise a
+sample of a tree of the strongest pairs, drawn once more, with its weights, into equal records.
 """
 
 from __future__ import annotations

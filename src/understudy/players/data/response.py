@@ -4,16 +4,12 @@ Every round answers the sampled queries S_t with a best response,
 
     x^t = argmax over records x of the average of q(x) over q in S_t,
 
-found by an oracle, without perturbation. Many records are equally good for a few queries, and every
-mixture of them is a best response. Which ones are taken matters in practice: first those that satisfy
-most queries of the rounds before, which are released already (in all they weigh half of one query of
-S_t, so they decide between equals only); what is left open is drawn uniformly, and a round mixes a few
-searches. A few queries of three columns leave most of fifty columns open: a hundred do not.
+found by an oracle, without perturbation. Ties are broken by the queries of the rounds before, released
+already, which in all weigh half of one query of S_t; what is left open is drawn uniformly, and a round
+mixes a few searches. The result is the uniform distribution over the records of all rounds.
 
-The result is the uniform distribution over the records of all rounds, the average that the weights
-steer: without the first rounds the others are off by what they made up for. In a round without answers,
-the first above all, S_t is `samples` draws from the uniform law over all cells and complements: public
-randomness, no look at the data. Answers beyond `samples` are cut to a random subset of that size.
+In a round without answers, the first above all, S_t is `samples` draws from the uniform law over all
+cells and complements. Answers beyond `samples` are cut to a random subset of that size.
 """
 
 from __future__ import annotations

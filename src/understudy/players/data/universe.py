@@ -1,18 +1,13 @@
 """Data players over a universe that is written out, row by possible row.
 
 *Multiplicative weights.* Measured answers (MWEM): the mass of the selected cell is moved to share m,
-p(x) ← p(x)·m/q(p) inside and p(x)·(1−m)/(1−q(p)) outside, the exact projection of which the update
-p(x)·exp(q(x)(m − q(p))/2) of Hardt, Ligett and McSherry is one small step, and all earlier answers
-are replayed the same way; a cell that was measured again counts with the mean of its values. The last
-distribution is the result.
+p(x) ← p(x)·m/q(p) inside and p(x)·(1−m)/(1−q(p)) outside, an exact projection (Hardt, Ligett and
+McSherry take a small step of it), and all earlier answers are replayed, by the mean of their values.
+Answers without measurement: p(x) ← p(x)·exp(η·s·q(x)), η = √(8 ln|X|/T), and the result is the average
+over rounds: max error ≤ √(ln|X|/(2T)) + (2/(n ε0)) ln(|Q|T/β) with probability 1−β.
 
-Answers without measurement (signed selection): p(x) ← p(x)·exp(η·s·q(x)), η = √(8 ln|X|/T), and the
-result is the average over rounds: max error ≤ √(ln|X|/(2T)) + (2/(n ε0)) ln(|Q|T/β) with probability
-1−β.
-
-*Softmax response* to a convex combination of queries: Frank-Wolfe on the entropic dual. The player
-minimises over distributions p the regularised payoff of a query q in conv(±Q),
-⟨q, p_D − p⟩ + α·H(p) with H(p) = Σ p ln p; the minimiser is
+*Softmax response* to a convex combination of queries: Frank-Wolfe on the entropic dual. The minimiser
+over distributions p of ⟨q, p_D − p⟩ + α·H(p), q in conv(±Q) and H(p) = Σ p ln p, is
 
     p = softmax(q/α),   and   ψ(q) = α·ln Σ_x exp(q(x)/α) − ⟨q, p_D⟩
 
@@ -21,8 +16,7 @@ entropy is 1-strongly convex in L1 (Pinsker). With vertices s_t = ±q chosen by 
 
     q_0 = 0,   p_t = softmax(q_t/α),   q_{t+1} = (1 − γ)·q_t + γ·s_t,
 
-and the result is the average of the last p_t. For γ/α fixed and α → 0 this is multiplicative weights
-with step γ/α.
+and the result is the average of the last p_t.
 """
 
 from __future__ import annotations

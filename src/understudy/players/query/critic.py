@@ -1,8 +1,7 @@
 """A query player that trains a critic: columns once, then a noisy gradient every round.
 
-The data player shows the critic as it stands; this one asks the gate for the gradient of its loss
-on a Poisson sample of rows, clipped and noised, and hands back the mean. There are as many rounds as
-the plan has, so that training cannot pass it.
+It asks the gate for the gradient of the shown critic's loss on a Poisson sample of rows, clipped and
+noised, and hands back the mean. There are as many rounds as the plan has.
 """
 
 from __future__ import annotations

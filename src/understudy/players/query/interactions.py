@@ -1,12 +1,10 @@
 """Find dependence among three or four columns that no pair shows, outside the workload.
 
-A parity y = a ⊕ b leaves all pairs of its columns independent. Of all small tables of so many columns
-the exponential mechanism selects a few that the model misses most; its noise grows with the logarithm
-of their number only. How far those few are off is then asked with Gaussian noise, so that a table is
-measured only where it shows something.
+Of all small tables of so many columns the exponential mechanism selects a few that the model misses
+most. How far those are off is then asked with Gaussian noise, so that a table is measured only where it
+shows something. A candidate's score is the error that a measurement with noise σ would correct,
 
-A candidate's score is ‖c − n·p‖₁ − Σ_cells min(0.8σ, n·p) − what its parts are off by, p the data
-player's table: the error that a measurement with noise σ would correct.
+    ‖c − n·p‖₁ − Σ_cells min(0.8σ, n·p) − what its parts are off by,    p the data player's table.
 """
 
 from __future__ import annotations

@@ -1,22 +1,18 @@
 """QueryGAN's own oracles: what its generator is told of the rows, and what the game was worth.
 
-*Random features.* Sums of public random features, once: all that critics over them ever need to know of
-the rows.
+*Random features.* Sums of public random features, once: all that critics over them need to know.
 
-*Logistic critics*, one a round: a regression of the rows against the records just played, as many of
-them as there are rows. Round t looks at one public group of tables and asks the gate for the weights of
-a critic that tells rows from records there (objective perturbation, `understudy.privacy.objective`). A
-regression estimates the logarithm of a ratio of densities, so the sum of critics over rounds corrects
-the generator's law again and again; the noise of a round is that of the group's tables, and what one
-round gets wrong the next one sees.
+*Logistic critics*, one a round: a regression of the rows against as many records just played, on one
+public group of tables (objective perturbation, `understudy.privacy.objective`). It estimates the
+logarithm of a ratio of densities, so the sum of critics corrects the generator's law again and again.
 
 *Payoffs.* What the played critics earned, released once at the end: the private part of the thesis's α.
 With A(D^t, q) = q(D) − q(D^t) and a query player who is never more than r from the best query,
 
     max_q |q(D) − q(D̄)| ≤ avg_t A(D^t, q_t) + r
 
-for the average D̄ of the records D^t that were shown (no regret of the data player comes in). The sum of
-payoffs moves by at most one row a round with a row of the table.
+for the average D̄ of the records D^t that were shown. The sum of payoffs moves by at most one row a
+round with a row of the table.
 """
 
 from __future__ import annotations

@@ -1,20 +1,15 @@
 """Rejection recycling: the query player of DQRS, which keeps queries as well as drawing new ones.
 
 A draw from Q^t that is kept with probability a_t(q) = exp(−η − γ + η(q(D) − q(x^t))) is a draw from
-Q^{t+1} ∝ Q^t·a_t, for responses x^t that do not depend on it. A kept query costs a coin where a new one
-costs a selection over the whole class. In rows, with B_t = n/η_t, the number of rows cancels:
+Q^{t+1} ∝ Q^t·a_t, for responses x^t that do not depend on it. In rows, with B_t = n/η_t, the number of
+rows cancels:
 
     coin:   ln a = −γ − (n − s)/B_t,  s the score against x^t;    ρ = 1/(8·B_t²·(1−e^{−γ})²)
     draw:   b_t = B_t/t rows, from the t responses so far;        ρ = t²/(2·B_t²)
 
-η_t falls as t^(−1/4): Q^{t+1} ∝ exp(η_t·Σ_{i≤t} (q(D) − q(x^i))). The first rounds learn sooner than
-with one η for all, and late weights differ less from round to round. γ is public and free to choose.
-The document's γ_t = 1/(2t^{2/3}) loses few queries and pays 1/γ² for each coin; at η ≥ 1 most are lost
-to η, and γ = 0.3 keeps about as many for next to nothing: a coin costs 1.9/B_t².
-
-Every round draws s~ queries anew, and the data player keeps a random s of what was kept and drawn, all
-if there are fewer. A round recycles only where its coins cost less than the s − s~ draws they stand
-for, which is public; the others, the first few, draw s anew.
+η_t falls as t^(−1/4): Q^{t+1} ∝ exp(η_t·Σ_{i≤t} (q(D) − q(x^i))). Every round draws s~ queries anew,
+and the data player keeps a random s of what was kept and drawn. A round recycles only where its coins
+cost less than the s − s~ draws they stand for, which is public; the others draw s anew.
 
 x^t is an answer to the very queries that are kept, so what is kept is not an independent sample of
 Q^{t+1}: the published accuracy proof has a gap there. Privacy is not touched by it.
