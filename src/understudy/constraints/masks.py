@@ -1,8 +1,7 @@
 """Where places may lie: polygons, a grid of ones and zeros, or the centres of regions. All public.
 
 Positions are (longitude, latitude) in degrees, in the order of GeoJSON. A mask is written into the
-schema itself, so that a release says by itself where its rows may lie, and anyone can check that they
-do.
+schema itself, so that anyone can check that a release's rows lie on it.
 """
 
 from __future__ import annotations

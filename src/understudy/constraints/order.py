@@ -1,11 +1,9 @@
 """Columns in an order: `start <= end`, `low < high`, `paid <= owed + 100`.
 
-Each such rule is a bound on a difference, x - y <= k. All bounds that follow from the rules are made
-explicit first (`closed`), so that cells of the columns hold a row that keeps all rules if and only if
-every pair of them does. Pairs of cells that do not are impossible, and the model never gives them. In
-those where some values keep the rules and others do not, values are drawn again, each from its own
-cell, until they do; what still does not is drawn from the part of its cell that the rules leave.
-
+Each such rule is a bound on a difference, x - y <= k. All bounds that follow are made explicit first
+(`closed`), so that cells of the columns hold a row that keeps all rules if and only if every pair of
+them does; the model never gives pairs that do not. In those where only some values keep the rules,
+values are drawn again, each from its own cell, and at last from the part that the rules leave.
 Categories with an order are compared by their places in it, with others of the same values.
 
 A row says nothing about a column in which it has no number (null, OTHER, a special value). Bounds that

@@ -1,10 +1,9 @@
 """Public rules that every synthetic row keeps: `age < 16 implies marital_status = 'never'`.
 
-A rule says which combinations of codes are impossible. It is a public fact, so nothing about privacy
-changes: private rows are counted as they are, whether they keep the rules or not; the default model
-gives impossible combinations no weight; and whatever a model draws, rows that break a rule are moved to
-the nearest combination that breaks none, before the certificate looks at them. A rule holds in every
-row that a release ever gives, and the certificate says what that costs.
+A rule says which combinations of codes are impossible. Private rows are counted as they are, whether
+they keep the rules or not; the default model gives impossible combinations no weight; and whatever a
+model draws, rows that break a rule are moved to the nearest combination that breaks none, before the
+certificate looks at them. So a rule holds in every row, and the certificate says what that costs.
 
     "age < 16 implies marital_status = 'never'"     if the left holds, so does the right
     "not (sex = 'male' and pregnant)"               any condition of the language of `predicate`

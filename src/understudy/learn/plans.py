@@ -1,18 +1,13 @@
 """What a fit does and may draw, fixed by public facts before any row is read.
 
 Facts are n, the width of the box, the loss, the radius, the relation and the budget. The rules came
-from generated tables (dense, sparse and indicator features; `bench learn` shows what they do on a real
-one), never from the rows of a fit:
+from generated tables, never from the rows of a fit:
 
 * `frank-wolfe` picks T = 0.6·n·√(8ρ)/(c·L0·ln²K) of K vertices (classes), or 1.8·n·√(8ρ)/(c·L0·ln³K)
-  (numbers), 1 to 1000, all rows at every pick, ρ what picks have. One pick then has noise of
-  c·L0·√(T/2ρ): the more picks, the less each is worth, and where few rows or many features leave
-  little to be seen, few picks see more of it; least squares, whose steps are short, most of all.
-* A tenth of ρ says where scores begin: a noisy mean of the targets, or share of each class. Picks of
-  the intercept would have to find it step by step.
-* The first step moves a weight by 1 (classes) or ⅛ (numbers) at most, not by the whole radius, and by
-  √(T/8) of that where T is below 8: steps are 2/(t + 2 + k) with k = 2r/(first step) − 2. A step of
-  the radius, as in the textbook, overshoots so far that picks may undo each other to the end.
+  (numbers), 1 to 1000, all rows at every pick, ρ what picks have. A tenth of ρ says where scores begin:
+  a noisy mean of the targets, or share of each class.
+* The first step moves a weight by 1 (classes) or ⅛ (numbers) at most, and by √(T/8) of that where T is
+  below 8: steps are 2/(t + 2 + k) with k = 2r/(first step) − 2.
 * `sgd` draws 400 noisy gradients on a tenth of the rows each, norm 2.
 * radius of the L1 ball: so wide that it hardly binds.
 

@@ -1,18 +1,17 @@
 """How columns look to a critic and come out of a generator, by their kind.
 
-Every column has codes 0 … size − 1, the last of which is null where it may be. A critic sees features
-of a code, looked up in a small public table; a generator has heads of logits, read in two ways:
-*relaxed*, differentiable rows of the same features for training, and *hard* codes for release.
+A critic sees features of a code, looked up in a small public table; a generator has heads of logits,
+read in two ways: *relaxed*, differentiable rows of the same features for training, and *hard* codes.
 
     choice   one feature a value; Gumbel-softmax (Jang et al. 2017), a hard draw at the end. Two values
              are one feature and a sigmoid
     bits     whole numbers with few values: ⌈log₂ m⌉ binary features; codes beyond the last value are
              taken for the last
     real     numbers, dates and longer integers: one feature in [−1, 1] and a tanh. Values are placed by
-             rank under public shares of the column, evenly where none are given, so that the feature is
-             about uniform; rounded to the nearest value, in range by construction
+             rank under public shares of the column, evenly where none are given; rounded to the
+             nearest value, in range by construction
 
-A null of the last two is a binary feature of its own.
+The last code is null where it may be; a null of the last two kinds is a binary feature of its own.
 """
 
 from __future__ import annotations

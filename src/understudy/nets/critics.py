@@ -4,27 +4,20 @@ A critic is D(x) = ⟨θ, ψ(x)⟩ with a public feature map ψ. Three maps:
 
     Cells    ψ_{c,a}(x) = 1[x agrees with a on the columns c]: the monomials of the one-hot code
     Conjunctions  the same for a list of cells that grows as they are picked
-    Units    ψ_k(x) = s(⟨ω_k, x⟩ + b_k) over the one-hot code, ω and b public and fixed: networks of one
-             layer of which the last is trained. s is cos and sin (random Fourier features of a Gaussian
-             kernel, Rahimi and Recht 2007), ReLU, or softplus
+    Units    ψ_k(x) = s(⟨ω_k, x⟩ + b_k) over the one-hot code, ω and b public; s is cos and sin (random
+             Fourier features, Rahimi and Recht 2007), ReLU, or softplus
 
 All that a critic needs to know of the table is the mean m of ψ over its rows, or a noisy m̃ of it. The
 objective is the set Θ that critics come from, and max over Θ of ⟨θ, m̃ − ψ̄⟩ is an integral probability
-metric (`Objective`); `best_response` is its maximiser, exact. The weighted all-subsets kernel
-k_w(x, z) = Π_i (1 + w·x_i·z_i) has the monomials scaled by w^{|A|/2} as its features, so its MMD is a
-weighted sum of squares over cells of all orders and needs no kernel matrix of private rows.
+metric (`Objective`); `best_response` is its maximiser, exact. The weighted all-subsets kernel k_w(x, z)
+= Π_i (1 + w·x_i·z_i) has the monomials scaled by w^{|A|/2} as its features.
 
-*Questions.* Distribution functions and parities are linear in the cells of a table: a public matrix for
-each column (`Question`), applied to every axis, turns a table of cells into the answers. Their noisy
-answers are those of the noisy cells, which were released already, so a Lipschitz critic and a parity
-cost nothing of their own. *Sensitivity*: a row lies in one cell of each of J tables, so one row more
-moves their counts by √J in L2 and a row replaced by √(2J), whatever is asked of them later. Releasing
-the g − 1 points of a distribution function themselves would need more noise: a row of the first value
-is counted by all of them, so they move by √(g − 1) under either relation. The sum of k cells has √k
-times the noise of one, and k ≤ g/2 is enough where the total is known.
+Distribution functions and parities are linear in the cells of a table: a public matrix for each column
+(`Question`), applied to every axis. So a Lipschitz critic and a parity cost nothing beyond the cells: a
+row lies in one cell of each of J tables, so one row more moves their counts by √J in L2 and a row
+replaced by √(2J), whatever is asked of them later.
 
 Every map has `moments`, the mean of ψ, and `scores`, D of one-hot rows; both are traced by JAX.
-Everything here is a function of public and of released numbers.
 """
 
 from __future__ import annotations

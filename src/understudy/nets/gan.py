@@ -1,20 +1,16 @@
 """A generator of rows against a critic: pure steps over explicit state, in JAX and optax.
 
-The critic's loss has two parts. That of the made-up rows is computed here. That of the real ones comes
-in as a *vector*, Σ of gradients over a sample divided by its expected size: noisy where the rows are
-private (the question `NetworkGradient`), exact where they are public. Everything here is
-therefore post-processing: `critic_step` sees a released vector, `generator_step` no rows at all.
+The critic's loss of the made-up rows is computed here; that of the real ones comes in as a *vector*, Σ
+of gradients over a sample divided by its expected size: noisy where the rows are private (the question
+`NetworkGradient`), exact where they are public. So everything here is post-processing.
 
-A generator's rows are one-hot in the forward pass and Gumbel-softmax in the backward one
-("straight-through"), so that a critic cannot tell rows apart by their softness. Where columns are to
-be conditioned on, a latent carries a value of one column, drawn from its released shares, and the
-generator is held to it: rare values are asked for as often as they should occur. Columns are drawn
-towards the released shares.
+A generator's rows are one-hot in the forward pass and Gumbel-softmax in the backward one. Where columns
+are to be conditioned on, a latent carries a value of one column, drawn from its released shares, and
+the generator is held to it; columns are drawn towards the released shares.
 
 The critic has dense layers, f(x) = W_L φ(… φ(W_1 x + b_1) …) + b_L with φ the leaky rectifier, without
 normalisation, which would tie rows to each other. A layer's gradient for one row is a ⊗ δ: what goes in
-and what comes back. `Critic.factors` returns both for every layer, so that norms and clipped sums need
-no gradient of a single row (`understudy.nets.clipping`).
+and what comes back (`Critic.factors`), so that norms and clipped sums need no gradient of a single row.
 """
 
 from __future__ import annotations

@@ -1,22 +1,17 @@
 """A generator of records: latent noise in, one categorical distribution per column out.
 
-A record of d columns is d codes; `shape` holds how many each column has, numbers being binned like
-everything else (`understudy.schema`). The network is a multilayer perceptron with residual blocks
+The network is a multilayer perceptron with residual blocks,
 
     h₀ = W z + b,    h ← h + V relu(U norm(h) + b) + c,    logits = A norm(h) + a,
 
-and one softmax per column ("head"), S = Σ shape outputs in all, laid side by side in column order. A
-latent z so stands for a *product* distribution over records, and a batch of latents for a mixture of
-products, whose marginals are exact averages over the batch (`understudy.nets.tables`).
-
-Three ways to read it:
+and one softmax per column ("head"), S = Σ shape outputs in all, side by side in column order. A latent
+z stands for a *product* distribution over records, and a batch of latents for a mixture of products,
+whose marginals are exact averages over the batch (`understudy.nets.tables`). Three ways to read it:
 
     probabilities   (B, S)  the heads themselves; exact, differentiable
     relaxed         (B, S)  Gumbel-softmax: nearly one-hot rows, differentiable, for critics that are
                             not multilinear in the columns (Jang et al. 2017, Maddison et al. 2017)
     codes           (B, d)  hard records, what is released
-
-Everything is a pure function of (parameters, latents, key), float32, and runs where JAX runs.
 """
 
 from __future__ import annotations

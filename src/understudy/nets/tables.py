@@ -4,15 +4,14 @@ A latent gives independent columns with heads p_i, so a batch of B latents has t
 
     m(x_c) = (1/B) Σ_b Π_{i in c} p_i^b(x_i),
 
-an average of outer products: a matrix product of the *lead* (all columns of the clique but one) with
-the *last*, the column with most values. One pass computes all tables: leads that meet the same lasts
-are stacked, so are the lasts, the stacks are cut into tiles of equal size, and all tiles are one
-batched product. Index arrays say which heads a tile takes and which of its cells belong to a table, so
-the compiled program has about the same size for one table and for a thousand.
+a matrix product of the *lead* (all columns of the clique but one) with the *last*, the column with most
+values. One pass computes all tables: leads that meet the same lasts are stacked, so are the lasts, the
+stacks are cut into tiles of equal size, and all tiles are one batched product. The compiled program has
+about the same size for one table and for a thousand.
 
 Columns whose values were merged before counting are merged before multiplying. Where batch × leads
-passes `entries`, the batch is taken in slices and recomputed on the way back. The universe never
-appears. Gradients are gathered as well, never scattered: the same bits in every run, also on a GPU.
+passes `entries`, the batch is taken in slices and recomputed on the way back. Gradients are gathered as
+well, never scattered: the same bits in every run, also on a GPU.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Whether the rows of a release agree with what it measured: released numbers alone, no charge.
 
-The model weighs measurements against each other, so rows never equal every noisy table. But a table y
-with noise of deviation σ that the rows miss by z·σ, z far beyond what the noise of all tables together
-would do, shows that the model failed there. The limit is the z whose probability is that of 4.5
-deviations divided by the number of cells compared (Bonferroni). How much that is in rows is another
-matter: where noise is small, a table may be missed by many deviations and few rows.
+A table y with noise of deviation σ that the rows miss by z·σ, z far beyond what the noise of all tables
+together would do, shows that the model failed there. The limit is the z whose probability is that of
+4.5 deviations divided by the number of cells compared (Bonferroni).
 """
 
 from __future__ import annotations

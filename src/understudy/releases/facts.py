@@ -1,12 +1,11 @@
 """Private facts: the domains of open columns, found inside the ε before the release is played.
 
-The order. (1) From public facts alone, a part of ρ is set aside for every open column, a part of δ for
-those whose values are discovered, and the rest becomes one zCDP filter; this outer plan is reserved.
-(2) The open columns are measured: values by `Values`, quantiles by a Gaussian measurement of
-fine one-way tables, shapes by one such measurement for each level of the ladder and one of how round
-values are; which cells a level has follows from the released counts of the levels before it. (3) With
-the schema that follows, the whole release is planned anew so that its ρ fits the zCDP filter, and that
-plan is written to the ledger (`refine`) before anything of it is drawn.
+(1) From public facts alone, a part of ρ is set aside for every open column, a part of δ for those whose
+values are discovered, and the rest becomes one zCDP filter; this outer plan is reserved. (2) The open
+columns are measured: values by `Values`, quantiles by fine one-way tables, shapes by one measurement
+for each level of the ladder and one of how round values are; the cells of a level follow from the
+released counts before it. (3) The whole release is planned anew so that its ρ fits the zCDP filter, and
+that plan is written to the ledger (`refine`) before anything of it is drawn.
 
 Guarantee: (ε, δ) for the whole. ρ adds up although later levels and the later plan depend on what was
 released before (adaptive composition of zCDP with a filter, Feldman-Zrnic 2021); δ is the sum of the

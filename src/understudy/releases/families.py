@@ -1,9 +1,8 @@
 """A release of two tables: synthetic parents with their children, and keys that hold by construction.
 
 The model is one of views (`understudy.schema.family`); families are made from it
-(`understudy.models.families`), and the certificate speaks of the views of the families that were made.
-`rows` of such a release is one view of every family, picked at random: what a report draws. Shares are
-of families: in a question about children, every family counts once and its children equally.
+(`understudy.models.families`), and the certificate speaks of their views. `rows` of such a release is
+one view of every family, picked at random. Shares are of families: every family counts once.
 """
 
 from __future__ import annotations

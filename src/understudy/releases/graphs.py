@@ -1,10 +1,8 @@
 """Graphs: a released list of edges with edge-level privacy, as an ordinary release of the edges' table.
 
-Unit: one edge, added or removed. The nodes, and the block that each is in, are public. An edge is a row
-of its two ends and their blocks; what is measured are degrees, and edges between blocks and between
-classes of degrees (`understudy.game.methods.graph`), and everything else, clustering too, is the
-model's: a random graph with these numbers. The bundle, the ledger and both verifiers are those of every
-release.
+Unit: one edge, added or removed. The nodes, and the block that each is in, are public. What is measured
+are degrees, and edges between blocks and between classes (`understudy.game.methods.graph`); everything
+else, clustering too, is the model's: a random graph with these numbers.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Rules between the members of made families: values that keep them, and who breaks one.
 
 A generator keeps rules in codes. Inside a cell values are drawn one by one, so two that are compared
-may still be in the wrong order (ages of 43 and then 41, both in 40..49). Here such values are drawn
-again, each from its own cell. All comparisons of a family together are bounds on differences,
-x − y <= k; from those and the ends of the cells follow the least and the largest value that each can
-have, and any value between the two leaves values for all others (the solutions of such bounds are a
-lattice). A family that has none becomes a copy of another one.
+may still be in the wrong order; such values are drawn again, each from its own cell. All comparisons of
+a family together are bounds on differences, x − y <= k; from those and the ends of the cells follow the
+least and the largest value that each can have, and any value between the two leaves values for all
+others (the solutions of such bounds are a lattice). A family that has none becomes a copy of another.
 
 A rule says nothing where a member that it names is not there, or is null in a column that it names.
 """

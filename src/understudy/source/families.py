@@ -3,15 +3,12 @@
 Rows that cannot belong to a family are dropped, each in a way that depends on its own family alone:
 parents without a key, children whose key no parent has, and of parents with the same key all but one,
 the first in the order of its codes. Of more than `max_children` children the first ones in their order
-count, or, without an order, a random choice (`understudy.units`); children that the order does not tell
-apart follow each other by their codes. So when a family enters or leaves, with all rows of its key in
-both tables, the counts of no other family move.
+count, or, without an order, a random choice (`understudy.units`); ties are in the order of codes. So
+when a family enters or leaves, with all rows of its key, the counts of no other family move.
 
 One flat table of children that repeat what is known of their parent is split: the parent is what the
-first of the family's own rows says, in their order, then in that of the parent's codes.
-
-Tables of one database or Spark session are counted there (`source.views`), all others here: files that
-are too large for the memory as many families at a time as fit.
+first of the family's own rows says. Tables of one database or Spark session are counted there
+(`source.views`), all others here, as many families at a time as fit the memory.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
 """Tables whose rows stay in an engine: it groups and counts, and counts come back.
 
-An engine offers two things: to count (`Engine.count`: for one expression of packed cells, how many
-rows have each), and before that to keep some rows of every unit. Everything else (how a table is
-checked against a schema, which marginals are counted together, how tables are put together again,
-what is said when the engine is lost, what counting costs) is here, for all engines.
-
-The encoding of a column is compiled to an expression by one compiler, for every engine that has
-columns, comparisons and CASE (`Operations`); what is compiled holds public values alone: bounds,
-categories, codes.
+An engine counts (`Engine.count`: for one expression of packed cells, how many rows have each), and
+keeps some rows of every unit before. Everything else is here, for all engines. The encoding of a column
+is compiled to an expression by one compiler, for every engine that has columns, comparisons and CASE
+(`Operations`); what is compiled holds public values alone: bounds, categories, codes.
 """
 
 import warnings

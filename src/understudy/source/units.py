@@ -1,11 +1,8 @@
 """At most k rows of every privacy unit, chosen where the rows are; `understudy.units` says why.
 
-Which rows is `Unit`'s definition, the same on every engine: the first `max_rows` in the order of a
-keyed hash of the row's codes, its number among the unit's equal rows, and the unit. Rows without a
-unit are dropped: a row that belongs to nobody known is protected by nothing but its absence.
-
-Here DuckDB's window functions choose, on codes that are in memory; of files larger than that, the
-units are taken in turns, as many at a time as fit.
+`Unit` says which, the same on every engine. Rows without a unit are dropped: a row that belongs to
+nobody known is protected by nothing but its absence. Here DuckDB's window functions choose, on codes in
+memory; of files larger than that, the units are taken in turns, as many at a time as fit.
 """
 
 import zlib

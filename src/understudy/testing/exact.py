@@ -1,19 +1,15 @@
 """Exact privacy: compare a mechanism's whole output law on every pair of neighbours.
 
-A sampled test can refute a claim of privacy, never confirm it. On a tiny domain nothing has to be
-sampled: write the mechanism as a function from a dataset to its `Law` (the log-probability of every
-output), enumerate all neighbours, and compute the divergences that the definitions of privacy are
-made of. `check` then holds them against what the ledger claims.
+Write the mechanism as a function from a dataset of a tiny domain to its `Law` (the log-probability of
+every output), enumerate all neighbours, and hold the divergences against what the ledger claims:
 
     pairs = list(neighbours(range(2), 3, "replace"))
     check(lambda rows: my_law(rows), pairs, pure=1.0, rho=1.0 / 8)
 
 A mechanism that asks several questions, each depending on the answers before, is run under
-`enumerate_transcripts`, which plays every branch once.
-
-The unit is one row with `neighbours`, somebody with several rows with `unit_neighbours`; the relation
-is the one given to them. A passed check is a proof (up to
-floating point) for that domain and that number of rows, and for nothing larger.
+`enumerate_transcripts`, which plays every branch once. The unit is one row with `neighbours`, somebody
+with several rows with `unit_neighbours`. A passed check is a proof (up to floating point) for that
+domain and that number of rows, and for nothing larger.
 """
 
 import itertools
