@@ -21,5 +21,8 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+Rng = np.random.Generator
+"""Public randomness, from a key: what is drawn with it is never privacy noise."""
+
 Projection = Callable[[Sequence[NDArray[Any]]], list[NDArray[Any]]]
 """Moves records that public rules forbid to the nearest that they allow; one code array per column."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from understudy._types import Floats
 from understudy.errors import InputError
 
 
@@ -27,7 +28,7 @@ def advantage(epsilon: float, delta: float) -> float:
     return 2 * accuracy(epsilon, delta) - 1
 
 
-def tpr(fpr: ArrayLike, epsilon: float, delta: float) -> NDArray[np.float64]:
+def tpr(fpr: ArrayLike, epsilon: float, delta: float) -> Floats:
     """The largest TPR at a given FPR: min(1, e^ε·FPR + δ, 1 − e^−ε·(1 − FPR − δ))."""
     _check(epsilon, delta)
     at = np.asarray(fpr, dtype=float)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy import files
-from understudy._types import Bools, Floats
+from understudy._types import Bools, Floats, Rng
 from understudy._version import __version__
 from understudy.audit import bounds, ceiling
 from understudy.audit.roc import Interval, Roc, mean_interval, rank_rule, roc
@@ -203,7 +203,7 @@ def oriented(scores: Mapping[str, Floats], inside: Bools, parts: Parts) -> dict[
     return found
 
 
-def measure(name: str, scores: Floats, inside: Bools, rng: np.random.Generator) -> Attack:
+def measure(name: str, scores: Floats, inside: Bools, rng: Rng) -> Attack:
     """The curve over all judged coins, and the rank rule's accuracy run by run."""
     mixed = [k for k in range(len(inside)) if inside[k].any() and not inside[k].all()]
     if mixed:
@@ -214,11 +214,7 @@ def measure(name: str, scores: Floats, inside: Bools, rng: np.random.Generator) 
 
 
 def verdict(
-    scores: Mapping[str, Floats],
-    inside: Bools,
-    parts: Parts,
-    claim: Claim,
-    rng: np.random.Generator,
+    scores: Mapping[str, Floats], inside: Bools, parts: Parts, claim: Claim, rng: Rng
 ) -> Verdict:
     """Choose on the choosing runs, count on the judged ones.
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Floats
+from understudy._types import Floats, Whole
 from understudy.audit import inside, judge, scores, shadows
 from understudy.audit.runs import fingerprint
 from understudy.errors import InputError
@@ -23,7 +23,7 @@ from understudy.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Labels = NDArray[np.int64]
+Labels = Whole
 
 _MOST_VALUES = 50
 _LOOSE = 100.0
@@ -118,7 +118,7 @@ class Layout:
         missing = {self.label, *self.plain, *self.text} - set(table.column_names)
         if missing:
             raise InputError(f"the table lacks the column {sorted(missing)[0]!r}")
-        columns: list[NDArray[np.float64]] = []
+        columns: list[Floats] = []
         names: list[str] = []
         for name in self.plain:
             values = table[name].to_pylist()
@@ -131,7 +131,7 @@ class Layout:
                 names.append(f"{name} = {value}")
         return Examples(np.column_stack(columns), self._labels(table), tuple(names))
 
-    def _labels(self, table: pa.Table) -> NDArray[np.int64]:
+    def _labels(self, table: pa.Table) -> Whole:
         known = {value: code for code, value in enumerate(self.classes)}
         found: Sequence[object] = table[self.label].to_pylist()
         odd = next((value for value in found if value not in known), None)

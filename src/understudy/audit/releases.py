@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Floats
+from understudy._types import Floats, Whole
 from understudy.audit import judge
 from understudy.audit import rows as scores
 from understudy.audit.runs import fingerprint
@@ -32,7 +32,7 @@ from understudy.releases.certificate import WORST
 from understudy.releases.run import release
 from understudy.schema import Schema
 
-Codes = NDArray[np.int64]
+Codes = Whole
 
 _TRIED = 20
 """Records drawn for each that is planted; the farthest from the background are taken."""

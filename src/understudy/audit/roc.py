@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-from understudy._types import Bools, Floats
+from understudy._types import Bools, Floats, Rng
 from understudy.errors import InputError
 
 
@@ -40,7 +39,7 @@ class Roc:
         return float(self.tpr[np.searchsorted(self.fpr, fpr, side="right") - 1])
 
 
-def roc(scores: Floats, members: NDArray[np.bool_]) -> Roc:
+def roc(scores: Floats, members: Bools) -> Roc:
     """The curve of "member iff score ≥ threshold" over all thresholds.
 
     Raises:
@@ -85,7 +84,7 @@ def mean_interval(values: Sequence[float] | Floats, confidence: float = 0.95) ->
     return Interval(mean, mean - half, mean + half, len(found))
 
 
-def rank_rule(scores: Floats, members: Bools, rng: np.random.Generator) -> float:
+def rank_rule(scores: Floats, members: Bools, rng: Rng) -> float:
     """The accuracy of declaring as many of the best scores members as there are; ties fall by lot.
 
     Below one half a rule is to be flipped, it is no privacy.

@@ -14,13 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from understudy._types import Floats
+from understudy._types import Floats, Whole
 from understudy.errors import InputError
 from understudy.players.base import Model
 
-Codes = NDArray[np.int64]
+Codes = Whole
 
 _CELLS = 4_000_000  # of one slice of records × rows
 _LEAST = 1e-12

@@ -16,11 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
-from understudy._types import Floats
+from understudy._types import Floats, Whole
 
-Labels = NDArray[np.int64]
+Labels = Whole
 _TINY = np.finfo(np.float64).tiny
 
 

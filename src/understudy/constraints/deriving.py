@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy._types import Bools, Whole
 from understudy.columns import (
     Boolean,
     Category,
@@ -66,7 +67,7 @@ class Mapped:
         """Masks over its codes as masks over those of its source."""
         return self._between(masks, self.first, self.last)
 
-    def over(self, masks: Masks, low: NDArray, high: NDArray, there: NDArray[np.bool_]) -> Masks:
+    def over(self, masks: Masks, low: NDArray, high: NDArray, there: Bools) -> Masks:
         """The same for intervals of the source's points, `low` to `high`, where `there` are some."""
         assert self.cuts is not None
         first, last = (np.searchsorted(self.cuts, end, side="right") for end in (low, high))
@@ -353,7 +354,7 @@ def _mapped(rule: Rule, source: Modelled, column: Modelled) -> Mapped:
     return Mapped(column, source, np.array(steps, np.int64), first, last, cuts)
 
 
-def _look_up(rule: Rule, source: Modelled, column: Modelled, codes: NDArray[np.int64]) -> None:
+def _look_up(rule: Rule, source: Modelled, column: Modelled, codes: Whole) -> None:
     """Give the codes of the source that the mapping names what they determine."""
     for key, value in rule.mapping:
         try:
@@ -388,7 +389,7 @@ def _cuts(rule: Rule, source: Modelled) -> tuple[Amounts, NDArray[Any]]:
     )
 
 
-def _fill(rule: Rule, source: Modelled, column: Modelled, codes: NDArray[np.int64]) -> None:
+def _fill(rule: Rule, source: Modelled, column: Modelled, codes: Whole) -> None:
     """Give the codes of the source that the rule does not name, -1, what they determine.
 
     Null gives null where it can; whatever else is not named gives the default.
@@ -417,7 +418,7 @@ def _code(rule: Rule, column: Modelled, text: str) -> int:
     return int(found[0])
 
 
-def single(rule: Rule, column: Any, text: str) -> NDArray[np.bool_]:
+def single(rule: Rule, column: Any, text: str) -> Bools:
     """The code of a single value; SchemaError where it shares one with others."""
     inner, outer = column.compare("=", text)
     if not np.array_equal(inner, outer):

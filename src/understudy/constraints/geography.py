@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy._types import Bools, Floats
+from understudy._types import Bools, Floats, Rng
 from understudy.columns import Column, Number
 from understudy.columns.base import near, require_known
 from understudy.columns.reading import flat, floats
@@ -173,7 +173,7 @@ class Places:
             np.where(there, pair % columns, x).astype(x.dtype),
         )
 
-    def decode(self, y: Codes, x: Codes, rng: np.random.Generator) -> tuple[pa.Array, pa.Array]:
+    def decode(self, y: Codes, x: Codes, rng: Rng) -> tuple[pa.Array, pa.Array]:
         """Allowed places for projected codes; a row without a latitude or a longitude has none."""
         lines, columns = self._shape
         no_y, no_x = y == lines, x == columns

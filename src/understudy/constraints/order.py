@@ -23,14 +23,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy._types import Bools
+from understudy._types import Bools, Rng, Whole
 from understudy.columns.amounts import Amounts, Linear, amounts, points_of
 from understudy.columns.base import Modelled
 from understudy.columns.binned import Binned, doubles, keys
 from understudy.columns.category import Category
 from understudy.errors import SchemaError
 
-Points = NDArray[np.int64]
+Points = Whole
 
 _TRIES = 24
 _LARGEST = 2**52
@@ -200,7 +200,7 @@ class Order:
         return self._off(*self.read(table))
 
     def mended(
-        self, arrays: Mapping[str, pa.Array], rng: np.random.Generator, rows: Bools | None = None
+        self, arrays: Mapping[str, pa.Array], rng: Rng, rows: Bools | None = None
     ) -> dict[str, pa.Array]:
         """The columns with the values of rows that break an edge drawn anew, in their cells.
 
@@ -274,17 +274,13 @@ class Order:
 
     # New values
 
-    def _drawn(
-        self, column: Modelled, codes: Any, there: Bools, now: Points, rng: np.random.Generator
-    ) -> Points:
+    def _drawn(self, column: Modelled, codes: Any, there: Bools, now: Points, rng: Rng) -> Points:
         if not isinstance(column, Binned):
             return now
         points = column._draw(np.where(there, codes, 0).astype(np.intp), rng)
         return np.where(there, self._keys(column, points), now)
 
-    def _within(
-        self, codes: NDArray[Any], now: Points, there: Bools, rng: np.random.Generator
-    ) -> Points:
+    def _within(self, codes: NDArray[Any], now: Points, there: Bools, rng: Rng) -> Points:
         """Values of their cells that keep all edges, one column after the other.
 
         Since the edges are closed, there always is one for the next.
@@ -302,9 +298,7 @@ class Order:
             low[at] = high[at] = np.where(inside, now[at], drawn)
         return low
 
-    def between(
-        self, column: Modelled, low: Points, high: Points, rng: np.random.Generator
-    ) -> Points:
+    def between(self, column: Modelled, low: Points, high: Points, rng: Rng) -> Points:
         """Points of the column's own, uniform from `low` to `high`, where there are some."""
         places = _amounts(column).decimals
         if places is None:

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy._types import Bools, Clique
+from understudy._types import Bools, Clique, Floats, Rng, Whole
 from understudy.columns import Category, Modelled
 from understudy.columns.amounts import points_of
 from understudy.columns.base import identical, some
@@ -363,7 +363,7 @@ class Rules:
         return found | {says: _misread(each, table) for says, each in self._derived.items()}
 
     def mended(
-        self, arrays: Mapping[str, pa.Array], codes: Mapping[str, Codes], rng: np.random.Generator
+        self, arrays: Mapping[str, pa.Array], codes: Mapping[str, Codes], rng: Rng
     ) -> dict[str, pa.Array]:
         """Columns that are compared, with values that keep their order; `codes` have been projected.
 
@@ -397,9 +397,7 @@ class Rules:
                 moved[i][bad] = legal[:, at].astype(moved[i].dtype)
         return moved
 
-    def _distinct(
-        self, columns: Clique, codes: Sequence[Codes]
-    ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    def _distinct(self, columns: Clique, codes: Sequence[Codes]) -> tuple[Whole, NDArray[np.intp]]:
         """The different combinations, and which of them each row has."""
         shape = tuple(self._shape[i] for i in columns)
         if math.prod(shape) >= 2**62:
@@ -410,7 +408,7 @@ class Rules:
         found, back = np.unique(packed, return_inverse=True)
         return np.stack(np.unravel_index(found, shape), axis=1).astype(np.int64), back
 
-    def _nearest(self, number: int, combos: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _nearest(self, number: int, combos: Whole) -> Whole:
         columns, rules = self._parts[number]
         known = self._known[number]
         fresh = [c for c in map(tuple, combos.tolist()) if c not in known]
@@ -422,8 +420,8 @@ class Rules:
         return np.array([known[c] for c in map(tuple, combos.tolist())], np.int64)
 
     def _moved(
-        self, columns: Clique, rules: Sequence[_Bound], combos: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], Bools]:
+        self, columns: Clique, rules: Sequence[_Bound], combos: Whole
+    ) -> tuple[Whole, Bools]:
         """The cheapest moves that break no rule: of one column, of more where none is enough.
 
         And where none was found: moves of columns with very many combinations are not looked at.
@@ -457,9 +455,9 @@ class Rules:
         self,
         columns: Clique,
         rules: Sequence[_Bound],
-        combo: NDArray[np.int64],
+        combo: Whole,
         known: Mapping[tuple[int, ...], tuple[int, ...]],
-    ) -> NDArray[np.int64]:
+    ) -> Whole:
         """The first legal combination that was found, with all values of this one that it can have."""
         if not known:
             raise self._contradiction(rules)
@@ -472,12 +470,8 @@ class Rules:
         return found
 
     def _costs_of(
-        self,
-        columns: Clique,
-        rules: Sequence[_Bound],
-        combos: NDArray[np.int64],
-        chosen: Sequence[int],
-    ) -> NDArray[np.float64]:
+        self, columns: Clique, rules: Sequence[_Bound], combos: Whole, chosen: Sequence[int]
+    ) -> Floats:
         """What every move of the chosen columns costs, for each combination; ∞ if it breaks a rule."""
         axes = 1 + np.arange(len(chosen))
         grid = {i: np.expand_dims(combos[:, at], (*axes,)) for at, i in enumerate(columns)}
@@ -493,9 +487,7 @@ class Rules:
     def _base(column: int, rules: Sequence[_Bound]) -> float:
         return _CONSEQUENCE if any(column in r.consequence for r in rules) else _CONDITION
 
-    def _costs(
-        self, column: int, values: NDArray[np.int64], rules: Sequence[_Bound]
-    ) -> NDArray[np.float64]:
+    def _costs(self, column: int, values: Whole, rules: Sequence[_Bound]) -> Floats:
         """What moving a column from each of the values to every code costs."""
         size = self._shape[column]
         apart = np.abs(values[:, None] - np.arange(size)[None, :])

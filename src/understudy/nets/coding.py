@@ -28,7 +28,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from understudy._types import Floats
+from understudy._types import Bools, Floats, Whole
 
 _TINY = 1e-6
 
@@ -145,7 +145,7 @@ class Coding:
         return self._padded(logits).max(axis=2)
 
     @cached_property
-    def _places(self) -> NDArray[np.int64]:
+    def _places(self) -> Whole:
         starts = np.cumsum([0, *self.heads])
         places = np.full((len(self.heads), max(self.heads)), starts[-1])
         for h, size in enumerate(self.heads):
@@ -158,7 +158,7 @@ class Coding:
         return np.repeat(np.eye(len(self.heads), dtype=np.float32), self.heads, axis=1)
 
     @cached_property
-    def _lone(self) -> NDArray[np.bool_]:
+    def _lone(self) -> Bools:
         return np.repeat(np.array(self.heads) == 1, self.heads)
 
     @cached_property
@@ -168,12 +168,10 @@ class Coding:
         two = starts[np.array(self.heads) == 2]
         return np.delete(np.eye(sum(self.heads), dtype=np.float32), two, axis=1)
 
-    def codes(
-        self, drawn: Any, shares: Sequence[Floats] | None = None
-    ) -> tuple[NDArray[np.int64], ...]:
+    def codes(self, drawn: Any, shares: Sequence[Floats] | None = None) -> tuple[Whole, ...]:
         """Codes of what was `drawn` (B, H); always in range."""
         left = list(np.asarray(drawn).T)[::-1]
-        columns: list[NDArray[np.int64]] = []
+        columns: list[Whole] = []
         for column in self.columns:
             match self.kinds[column]:
                 case "choice":

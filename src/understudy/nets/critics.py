@@ -35,7 +35,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from understudy._types import Clique, Floats
+from understudy._types import Clique, Floats, Whole
 from understudy.nets.tables import Layout, Table
 
 
@@ -172,7 +172,7 @@ class Cells:
         return self.questions[column].matrix(self.shape[column])
 
     @cached_property
-    def _starts(self) -> NDArray[np.int64]:
+    def _starts(self) -> Whole:
         """Where each table begins."""
         return np.cumsum([0, *(math.prod(sizes) for sizes in self.layout.sizes)])[:-1]
 

@@ -24,8 +24,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from numpy.typing import NDArray
 
+from understudy._types import Floats, Rng
 from understudy.nets.critics import Cells, Objective, Units, best_response
 from understudy.nets.generator import Params
 from understudy.nets.leader import Diverged, Player, Trained, descend, key_of
@@ -41,9 +41,9 @@ class Truth:
     """
 
     features: Cells | Units
-    means: NDArray[np.float64]
-    noise: NDArray[np.float64]
-    weights: NDArray[np.float64]
+    means: Floats
+    noise: Floats
+    weights: Floats
 
 
 class Critics(Protocol):
@@ -83,7 +83,7 @@ class Regularised:
     rounds: int
     eta: float
     played: int = 0
-    total: NDArray[np.float64] | None = None
+    total: Floats | None = None
     paid: float = 0.0
     squares: float = 0.0
 
@@ -123,7 +123,7 @@ def duel(
     critics: Critics,
     answer: Callable[[Trained, Array, int, Array], Trained],
     rounds: int,
-    rng: np.random.Generator,
+    rng: Rng,
 ) -> Iterator[tuple[int, Trained, Critics, float]]:
     """Rounds between the critics of `truth` and the generator; all post-processing.
 

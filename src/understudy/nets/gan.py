@@ -29,7 +29,7 @@ import optax
 from jax import Array
 from numpy.typing import NDArray
 
-from understudy._types import Floats
+from understudy._types import Floats, Whole
 from understudy.errors import WorkError
 from understudy.nets.coding import Coding
 from understudy.nets.generator import Generator, Params
@@ -228,7 +228,7 @@ def require_apart(rows: Rows) -> None:
     """
     rng = np.random.default_rng(0)
 
-    def drawn() -> NDArray[np.int64]:
+    def drawn() -> Whole:
         return np.stack([rng.integers(n, size=rows.slots) for n in rows.gan.coding.shape], axis=1)
 
     codes, order = drawn(), rng.permutation(rows.slots)
@@ -334,7 +334,7 @@ def _hard(gan: Gan, params: Params, key: Array, biases: Array, batch: int) -> Ar
 
 def records(
     gan: Gan, params: Params, count: int, key: int, shares: Sequence[Floats]
-) -> tuple[NDArray[np.int64], ...]:
+) -> tuple[Whole, ...]:
     """`count` hard rows, one array of codes per column."""
     biases = gan.coding.start(shares)
     keys = np.random.default_rng(key).integers(2**32, size=max(1, -(-count // _CHUNK)))

@@ -25,7 +25,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from numpy.typing import NDArray
+
+from understudy._types import Floats
 
 Params = dict[str, Any]
 """A pytree of float32 arrays: {"in": …, "blocks": [...], "heads": …}."""
@@ -49,7 +50,7 @@ class Generator:
         """S, the number of one-hot columns."""
         return sum(self.shape)
 
-    def init(self, key: Array, shares: Sequence[NDArray[np.float64]] | None = None) -> Params:
+    def init(self, key: Array, shares: Sequence[Floats] | None = None) -> Params:
         """Fresh parameters. With `shares`, one table per column, the heads start about there."""
         *inside, first, last = jax.random.split(key, self.blocks + 2)
         keys = [each for pair in inside for each in jax.random.split(pair)]
@@ -62,9 +63,7 @@ class Generator:
         inside = [(self.width, self.width)] * (2 * self.blocks)
         return [*inside, (self.latent, self.width), (self.width, self.outputs)]
 
-    def filled(
-        self, draws: Sequence[Array], shares: Sequence[NDArray[np.float64]] | None = None
-    ) -> Params:
+    def filled(self, draws: Sequence[Array], shares: Sequence[Floats] | None = None) -> Params:
         """Parameters from normal numbers of these `sizes`."""
         bias = jnp.zeros(self.outputs)
         if shares is not None:

@@ -35,6 +35,7 @@ import optax
 from jax import Array
 from numpy.typing import NDArray
 
+from understudy._types import Floats, Rng
 from understudy.errors import WorkError
 from understudy.nets.critics import Cells, Conjunctions, Units
 from understudy.nets.generator import Generator, Params
@@ -92,7 +93,7 @@ class Past:
         kept = (*self.critics, critic) if self.play is Play.SFTPL else ()
         return Past(self.play, self.batch, self.rounds + 1, kept, total)
 
-    def leader(self, rng: np.random.Generator) -> Critic:
+    def leader(self, rng: Rng) -> Critic:
         """The sum to answer to; where it is sampled, without bias."""
         assert self.total is not None
         if self.play is not Play.SFTPL or (self.batch or 0) >= self.rounds:
@@ -133,7 +134,7 @@ class Player:
     eta: float = 0.1
     scale: float = 0.0
 
-    def start(self, shares: Sequence[NDArray[np.float64]] | None, key: Array) -> Trained:
+    def start(self, shares: Sequence[Floats] | None, key: Array) -> Trained:
         """Fresh parameters at the given shares of every column, uniform without."""
         params = self.generator.init(key, shares)
         base = self.generator.log_softmax(params["heads"]["b"])
@@ -156,7 +157,7 @@ class Player:
         return np.asarray(_records(self.generator, number, trained.params, key))
 
 
-def key_of(rng: np.random.Generator) -> Array:
+def key_of(rng: Rng) -> Array:
     """A key of JAX from public randomness."""
     return jax.random.key(int(rng.integers(2**62)))
 

@@ -29,10 +29,10 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Clique, Floats, Whole
 
-Labels = NDArray[np.int64]
-Numbers = NDArray[np.int64]
+Labels = Whole
+Numbers = Whole
 Index = NDArray[np.int32]
 
 _ENTRIES = 50_000_000
@@ -153,7 +153,7 @@ class Layout:
         flat = [np.asarray(value).reshape(-1) for value in values]
         return np.concatenate([np.zeros(0), *flat]).astype(np.float32)
 
-    def restore(self, flat: NDArray[Any] | Array) -> list[NDArray[np.float64]]:
+    def restore(self, flat: NDArray[Any] | Array) -> list[Floats]:
         """The reverse of `arrange`: one table each."""
         ends = np.cumsum([math.prod(sizes) for sizes in self.sizes])
         parts = np.split(np.asarray(flat, np.float64), ends[:-1])

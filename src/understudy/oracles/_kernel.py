@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Bools, Floats, Whole
 from understudy.compiled import compiled
 from understudy.oracles.atoms import Atoms
 
@@ -39,11 +40,11 @@ _inlined = partial(_compiled, forceinline=True)
 class Problem(NamedTuple):
     """The terms over positions, in the order the search reads them."""
 
-    start: NDArray[np.int64]
+    start: Whole
     literals: NDArray[np.int32]
     length: NDArray[np.int32]
     blank: NDArray[np.int32]
-    weight: NDArray[np.float64]
+    weight: Floats
     pointer: NDArray[np.int32]
     cover: NDArray[np.int32]
     positive: NDArray[np.int32]
@@ -53,12 +54,12 @@ class Problem(NamedTuple):
 class State(NamedTuple):
     """A record and what is kept of it; `target`, `seen` and `stream` are the search's own."""
 
-    at: NDArray[np.int64]
+    at: Whole
     missing: NDArray[np.int32]
-    table: NDArray[np.float64]
-    stale: NDArray[np.bool_]
-    target: NDArray[np.int64]
-    seen: NDArray[np.int64]
+    table: Floats
+    stale: Bools
+    target: Whole
+    seen: Whole
     stream: NDArray[np.uint64]
 
     @classmethod
@@ -416,8 +417,8 @@ def _search(
 
 
 def search(
-    p: Problem, noise: NDArray[np.float64], warm: NDArray[np.int64], begin: int, schedule: Schedule
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    p: Problem, noise: Floats, warm: Whole, begin: int, schedule: Schedule
+) -> tuple[Whole, Floats]:
     """For every row of `noise` the best codes of atoms, and what they are worth without the constant.
 
     Row j belongs to warm[begin + j].

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Whole
 from understudy.oracles.history import History, Records, offsets
 
 
@@ -25,10 +25,10 @@ class Atoms:
     """
 
     shape: tuple[int, ...]
-    start: NDArray[np.int64]
-    of: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    members: NDArray[np.int64]
+    start: Whole
+    of: Whole
+    sizes: Whole
+    members: Whole
     terms: History
 
     @classmethod
@@ -65,7 +65,7 @@ class Atoms:
         return cls(history.shape, start, of, sizes, np.argsort(of, kind="stable"), terms)
 
     @property
-    def first(self) -> NDArray[np.int64]:
+    def first(self) -> Whole:
         """Where the codes of every atom begin in `members`."""
         return np.cumsum(self.sizes) - self.sizes
 
@@ -74,10 +74,10 @@ class Atoms:
         """The number of atoms of all attributes together."""
         return len(self.sizes)
 
-    def fold(self, records: Records) -> NDArray[np.int64]:
+    def fold(self, records: Records) -> Whole:
         """Records with codes of atoms in place of codes of values."""
         return self.of[records + offsets(self.shape)[:-1]] - self.start[:-1]
 
-    def guesses(self, warm: Records | None) -> NDArray[np.int64]:
+    def guesses(self, warm: Records | None) -> Whole:
         """Warm records, one per perturbation, with codes of atoms; no row where there are none."""
         return np.empty((0, len(self.shape)), np.int64) if warm is None else self.fold(warm)

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Floats, Rng, Whole
 from understudy.oracles.atoms import Atoms
 from understudy.oracles.history import History, Records
 from understudy.oracles.noise import Draws, LazyNoise
@@ -37,20 +37,13 @@ class Split:
     an oracle that proves its records ran out of time for one.
     """
 
-    free: NDArray[np.int64]
-    held: NDArray[np.int64]
-    gap: NDArray[np.float64]
+    free: Whole
+    held: Whole
+    gap: Floats
     late: bool = False
 
     @classmethod
-    def of(
-        cls,
-        query: History,
-        free: NDArray[np.int64],
-        held: NDArray[np.int64],
-        gap: NDArray[np.float64],
-        late: bool = False,
-    ) -> Split:
+    def of(cls, query: History, free: Whole, held: Whole, gap: Floats, late: bool = False) -> Split:
         """Differences that are rounding are no gap, and a record that fails the query has none."""
         gap = np.where(gap < _ROUNDING, 0.0, gap)
         gap[query.evaluate(held) < 0.5] = np.inf
@@ -63,7 +56,7 @@ class Split:
         reached = order[: place + 1]
         return float(reached[np.isfinite(reached)].max(initial=0.0))
 
-    def at(self, weight: float) -> NDArray[np.int64]:
+    def at(self, weight: float) -> Whole:
         """The best records with the query at this weight."""
         return np.where((self.gap <= weight)[:, None], self.held, self.free)
 
@@ -74,7 +67,7 @@ def weights(history: History, query: History, noise: float) -> tuple[float, floa
     return 1e-9, 2 * (every + noise * len(history.shape)) + 1.0
 
 
-def into(query: History, records: NDArray[np.int64]) -> NDArray[np.int64]:
+def into(query: History, records: Whole) -> Whole:
     """Records that satisfy a single conjunction: a literal that does not hold gets a value for which
     it does.
 
@@ -103,8 +96,8 @@ class Found:
     and whether the oracle ran out of time to prove one of them.
     """
 
-    codes: NDArray[np.int64]
-    worth: NDArray[np.float64]
+    codes: Whole
+    worth: Floats
     late: bool = False
 
 
@@ -116,10 +109,10 @@ class Sought:
     """
 
     atoms: Atoms
-    noise: NDArray[np.float64]
-    warm: NDArray[np.int64]
+    noise: Floats
+    warm: Whole
     begin: int
-    rng: np.random.Generator
+    rng: Rng
 
 
 class Oracle(ABC):
@@ -140,20 +133,15 @@ class Oracle(ABC):
         return self
 
     def best(
-        self,
-        history: History,
-        noise: LazyNoise,
-        *,
-        warm: Records | None = None,
-        rng: np.random.Generator,
-    ) -> tuple[NDArray[np.int64], bool]:
+        self, history: History, noise: LazyNoise, *, warm: Records | None = None, rng: Rng
+    ) -> tuple[Whole, bool]:
         """(one legal record per perturbation, (s, d); whether it ran out of time to prove one).
 
         `warm` holds good first guesses, (s, d). An oracle that proves nothing is never late.
         """
         atoms = Atoms.of_history(history)
         guesses = atoms.guesses(warm)
-        records: list[NDArray[np.int64]] = []
+        records: list[Whole] = []
         late = False
         for begin, drawn in _drawn(noise, atoms, rng):
             found = self.search(Sought(atoms, drawn.values, guesses, begin, rng))
@@ -162,13 +150,7 @@ class Oracle(ABC):
         return np.concatenate(records), late
 
     def split(
-        self,
-        history: History,
-        query: History,
-        noise: LazyNoise,
-        *,
-        warm: Records,
-        rng: np.random.Generator,
+        self, history: History, query: History, noise: LazyNoise, *, warm: Records, rng: Rng
     ) -> Split:
         """Both records of `Split` for every perturbation; `query` is 0 or 1 on every record.
 
@@ -179,9 +161,9 @@ class Oracle(ABC):
         guesses = atoms.guesses(warm)
         # Records can be put into a cell, and out of it by one value; other queries need a search.
         few = self.brief() if query.terms == 1 else self
-        free: list[NDArray[np.int64]] = []
-        held: list[NDArray[np.int64]] = []
-        gaps: list[NDArray[np.float64]] = []
+        free: list[Whole] = []
+        held: list[Whole] = []
+        gaps: list[Floats] = []
         late = False
         for begin, drawn in _drawn(noise, atoms, rng):
             found = self.search(Sought(atoms, drawn.values, guesses, begin, rng))
@@ -196,7 +178,7 @@ class Oracle(ABC):
         return Split.of(query, np.concatenate(free), records, np.concatenate(gaps), late)
 
 
-def _drawn(noise: LazyNoise, atoms: Atoms, rng: np.random.Generator) -> Iterator[tuple[int, Draws]]:
+def _drawn(noise: LazyNoise, atoms: Atoms, rng: Rng) -> Iterator[tuple[int, Draws]]:
     """Perturbations over atoms, as many rows at a time as fit."""
     step = max(1, _ENTRIES // max(1, atoms.positions))
     for begin in range(0, noise.rows, step):

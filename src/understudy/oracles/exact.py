@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Floats, Whole
 from understudy.errors import InputError, WorkError
 from understudy.oracles.annealed import Annealed
 from understudy.oracles.atoms import Atoms
@@ -67,7 +67,7 @@ class Exact(Oracle):
         codes[worse] = guesses[worse]
         return Found(codes, np.where(worse, guessed, worth), not bool(proven.all()))
 
-    def _on_grid(self, numbers: NDArray[np.float64], what: str) -> NDArray[np.int64]:
+    def _on_grid(self, numbers: Floats, what: str) -> Whole:
         steps = numbers / self.grid
         if np.abs(steps).max(initial=0.0) >= _LARGEST:
             raise InputError(f"the grid step {self.grid} is too fine for these {what}")
@@ -77,7 +77,7 @@ class Exact(Oracle):
 class _Program:
     """The constraints, which all perturbations share; only the objective changes."""
 
-    def __init__(self, cp_model: Any, atoms: Atoms, weights: NDArray[np.int64]) -> None:
+    def __init__(self, cp_model: Any, atoms: Atoms, weights: Whole) -> None:
         self._cp = cp_model
         self._start = atoms.start
         self._model = cp_model.CpModel()
@@ -105,8 +105,8 @@ class _Program:
         self._gains.append((abs(weight), part))
 
     def solve(
-        self, scores: NDArray[np.int64], guess: NDArray[np.int64], seconds: float, seed: int
-    ) -> tuple[NDArray[np.int64] | None, bool]:
+        self, scores: Whole, guess: Whole, seconds: float, seed: int
+    ) -> tuple[Whole | None, bool]:
         """(codes of atoms or None, whether they are proven optimal)."""
         own = [score * x for score, x in zip(scores.tolist(), self._x, strict=True)]
         self._model.maximize(sum(own) + sum(weight * part for weight, part in self._gains))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Bools, Floats, Whole
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ class History:
     """
 
     shape: tuple[int, ...]
-    literals: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    literals: Whole
+    weights: Floats
     constant: float = 0.0
 
     @classmethod
@@ -58,7 +59,7 @@ class History:
         return len(self.weights)
 
     @property
-    def parts(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
+    def parts(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], Bools]:
         """(columns, low, high, negated) of all literals, (terms, slots) each."""
         columns, low, high, negated = np.moveaxis(self.literals, 2, 0)
         return columns, low, high, negated == 1
@@ -129,9 +130,7 @@ class History:
             row[: len(literals)] = np.reshape(literals, (-1, 4))
         return self._with(rows, np.asarray(weights, np.float64), constant)
 
-    def _with(
-        self, literals: NDArray[np.int64], weights: NDArray[np.float64], constant: float
-    ) -> History:
+    def _with(self, literals: Whole, weights: Floats, constant: float) -> History:
         # Literals in the order of their columns, padding last, so that equal terms are equal rows.
         columns = literals[:, :, 0]
         literals = np.where(columns[:, :, None] < 0, _PADDING, literals)
@@ -148,7 +147,7 @@ class History:
 
     # -- evaluating ------------------------------------------------------------------------------
 
-    def evaluate(self, records: Records) -> NDArray[np.float64]:
+    def evaluate(self, records: Records) -> Floats:
         """f(x) of every record."""
         rows = np.asarray(records, np.int64)
         values = np.full(len(rows), self.constant)
@@ -175,22 +174,17 @@ def _subsets(literals: Sequence[_Literal], least: int) -> list[tuple[_Literal, .
     return [subset for size in sizes for subset in itertools.combinations(literals, size)]
 
 
-def offsets(shape: Sequence[int]) -> NDArray[np.int64]:
+def offsets(shape: Sequence[int]) -> Whole:
     """First one-hot position of every attribute, and the number of positions at the end."""
     return np.concatenate([[0], np.cumsum(np.asarray(shape, np.int64))])
 
 
-def _widen(literals: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+def _widen(literals: Whole, width: int) -> Whole:
     more = np.tile(_PADDING, (len(literals), width - literals.shape[1], 1))
     return np.concatenate([literals, more], axis=1)
 
 
-def _merge(
-    old: NDArray[np.int64],
-    old_weights: NDArray[np.float64],
-    new: NDArray[np.int64],
-    weights: NDArray[np.float64],
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _merge(old: Whole, old_weights: Floats, new: Whole, weights: Floats) -> tuple[Whole, Floats]:
     """Equal terms become one, at the place of the first, with their weights added up."""
     if len(new) == 1:  # round by round: one pass
         same = np.flatnonzero((old == new).all(axis=(1, 2)))[:1]
@@ -208,9 +202,7 @@ def _merge(
     return rows[first], totals
 
 
-def objective(
-    history: History, noise: NDArray[np.float64], records: Records
-) -> NDArray[np.float64]:
+def objective(history: History, noise: Floats, records: Records) -> Floats:
     """What row j of `records` is worth under row j of the drawn `noise`."""
     rows = np.asarray(records)
     values = history.evaluate(rows)

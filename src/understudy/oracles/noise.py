@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Floats, Rng, Whole
 from understudy.oracles.atoms import Atoms
 from understudy.oracles.history import offsets
 
@@ -22,15 +22,13 @@ class Law(StrEnum):
     LAPLACE = "laplace"
     GUMBEL = "gumbel"
 
-    def draw(self, size: tuple[int, int], rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw(self, size: tuple[int, int], rng: Rng) -> Floats:
         """Independent values."""
         if self is Law.EXPONENTIAL:
             return rng.standard_exponential(size)
         return rng.laplace(size=size) if self is Law.LAPLACE else rng.gumbel(size=size)
 
-    def draw_maxima(
-        self, counts: NDArray[np.int64], rows: int, rng: np.random.Generator
-    ) -> NDArray[np.float64]:
+    def draw_maxima(self, counts: Whole, rows: int, rng: Rng) -> Floats:
         """Independent maxima of `counts[i]` independent values each, (rows, len(counts)).
 
         P(max <= t) = F(t)^m, so the maximum is the quantile of F at p = U^(1/m). With E = -ln U, which
@@ -63,14 +61,14 @@ class LazyNoise:
     """
 
     law: Law
-    scale: float | NDArray[np.float64] | tuple[float, ...]
+    scale: float | Floats | tuple[float, ...]
     rows: int
 
-    def scales(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    def scales(self, shape: tuple[int, ...]) -> Floats:
         """One scale per attribute."""
         return np.broadcast_to(np.asarray(self.scale, np.float64), (len(shape),))
 
-    def fold(self, atoms: Atoms, rng: np.random.Generator) -> Draws:
+    def fold(self, atoms: Atoms, rng: Rng) -> Draws:
         """The perturbation over atoms, drawn lazily."""
         values = self.law.draw((self.rows, atoms.positions), rng)
         several = np.flatnonzero(atoms.sizes > 1)
@@ -88,10 +86,10 @@ class Draws:
     """A perturbation of every row over atoms; `values` (rows, positions) are the best within each."""
 
     atoms: Atoms
-    values: NDArray[np.float64]
-    rng: np.random.Generator
+    values: Floats
+    rng: Rng
 
-    def unfold(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    def unfold(self, codes: Whole) -> Whole:
         """Records: row j chose the atoms codes[j]; in each, the value of best perturbation."""
         chosen = codes + self.atoms.start[:-1]
         which = (self.rng.random(chosen.shape) * self.atoms.sizes[chosen]).astype(np.int64)

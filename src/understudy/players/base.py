@@ -17,7 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique, Codes, Projection, Table
+from understudy._types import Clique, Codes, Projection, Rng, Table, Whole
 from understudy.errors import InputError, WorkError
 from understudy.models import Measured, View
 from understudy.privacy.gate import Gate
@@ -98,7 +98,7 @@ class MeasuredDegrees:
     Sorted within blocks before the noise came, or `named`: every node's own, in their order.
     """
 
-    values: NDArray[np.int64]
+    values: Whole
     sigma: float
     named: bool = False
 
@@ -210,7 +210,7 @@ class Model(View, Protocol):
         """Domain sizes."""
         ...
 
-    def sample(self, rows: int, rng: np.random.Generator) -> list[Codes]:
+    def sample(self, rows: int, rng: Rng) -> list[Codes]:
         """Encoded rows."""
         ...
 
@@ -271,7 +271,7 @@ class DataPlayer(ABC, Generic[S]):
         """The current distribution, for the query player to attack."""
 
     @abstractmethod
-    def respond(self, problem: Problem, state: S, answers: Answers, rng: np.random.Generator) -> S:
+    def respond(self, problem: Problem, state: S, answers: Answers, rng: Rng) -> S:
         """The state after a round's answers. Randomness here is public: it is not privacy noise.
 
         What takes long is told to `problem.watch`.
@@ -314,7 +314,7 @@ def play(
     query: QueryPlayer,
     data: DataPlayer[Any],
     gate: Gate,
-    rng: np.random.Generator,
+    rng: Rng,
     watch: Watch = silent,
 ) -> Played:
     """Let the two players take turns; the model and all that was released on the way.

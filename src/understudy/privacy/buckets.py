@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Floats, Whole
 from understudy.errors import PrivacyError
 from understudy.privacy.noise import Noise
 
@@ -49,12 +49,10 @@ _RUN = 2_000
 # Up to so many cells the free ones are listed; beyond, one is found by rejection.
 _LISTED = 1_000
 
-Integers = NDArray[np.int64]
+Integers = Whole
 
 
-def pick(
-    noise: Noise, scores: Integers, sizes: NDArray[np.float64], scale: float, draws: int
-) -> list[int]:
+def pick(noise: Noise, scores: Integers, sizes: Floats, scale: float, draws: int) -> list[int]:
     """`draws` independent draws with P(i) ∝ sizes[i]·exp(scores[i]/scale), up to the rounding above.
 
     `sizes` are whole numbers above 0 (as floats: they may pass 2^63).
@@ -126,7 +124,7 @@ class Candidates:
     """The buckets of one selection, and what each stands for. Exact: never leaves `privacy/`."""
 
     scores: Integers
-    sizes: NDArray[np.float64]
+    sizes: Floats
     touched: Integers
     """The cells that some record occupies: one bucket each, first in order."""
     values: Integers

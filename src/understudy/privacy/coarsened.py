@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Clique, Whole
 from understudy.errors import PrivacyError
 
 
@@ -20,12 +19,12 @@ class Coarsened:
     """The marginal of `clique` in which value v of column k is counted as `labels[k][v]`."""
 
     clique: Clique
-    labels: tuple[NDArray[np.int64], ...]
+    labels: tuple[Whole, ...]
 
     def __post_init__(self) -> None:
         if not self.clique or len(self.labels) != len(self.clique):
             raise PrivacyError(f"{len(self.clique)} columns need as many arrays of labels")
-        kept: list[NDArray[np.int64]] = []
+        kept: list[Whole] = []
         for column, labels in zip(self.clique, self.labels, strict=True):
             array = np.array(labels)
             if array.ndim != 1 or not array.size or not np.issubdtype(array.dtype, np.integer):
@@ -49,7 +48,7 @@ class Coarsened:
         """Values per column after it."""
         return tuple(int(array.max()) + 1 for array in self.labels)
 
-    def table(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def table(self, counts: Whole) -> Whole:
         """Sum a whole table down to the merged one."""
         merged = np.asarray(counts)
         if merged.shape != self.domain:
@@ -64,7 +63,7 @@ class Coarsened:
             merged = np.moveaxis(np.add.reduceat(moved, starts, axis=0), 0, axis)
         return np.ascontiguousarray(merged)
 
-    def summed(self, cells: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def summed(self, cells: Whole, counts: Whole) -> Whole:
         """The merged table from the occupied cells of the whole one, for tables too large to hold."""
         places = np.unravel_index(cells, self.domain)
         merged = np.zeros(self.shape, np.int64)

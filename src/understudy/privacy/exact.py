@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Bools, Clique, Floats, Whole
 from understudy.errors import InputError
 from understudy.privacy.buckets import DataSupport, RecordSupport
 from understudy.privacy.coarsened import Coarsened, clique_of
@@ -28,8 +28,8 @@ from understudy.privacy.sensitive import Sensitive, reveal
 from understudy.units import Unit
 
 Codes = NDArray[np.integer[Any]]
-Counts = NDArray[np.int64]
-Reals = NDArray[np.float64]
+Counts = Whole
+Reals = Floats
 T = TypeVar("T")
 
 _CACHE_CELLS = 32_000_000
@@ -114,7 +114,7 @@ class Tables:
         self._number: Sensitive[int] | None = None
         self._last: dict[str, tuple[object, Sensitive[Any]]] = {}
         self._records: tuple[tuple[Clique, ...], Codes, Sensitive[RecordSupport]] | None = None
-        self._split: Sensitive[tuple[Codes, NDArray[np.bool_]]] | None = None
+        self._split: Sensitive[tuple[Codes, Bools]] | None = None
         self.shape = facts.shape
 
     def rows(self) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Floats
 from understudy.errors import InputError
 
 GRID = 2**14
@@ -23,7 +24,7 @@ GRID = 2**14
 
 _BLOCK = 4_000_000
 
-Reals = NDArray[np.float64]
+Reals = Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,12 +21,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Floats, Whole
 from understudy.privacy.relation import Relation
 
-Reals = NDArray[np.float64]
-Counts = NDArray[np.int64]
+Reals = Floats
+Counts = Whole
 
 _FINE = 2**16
 """Targets that are numbers are added up in steps of one over this."""

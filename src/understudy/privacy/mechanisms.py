@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Whole
 from understudy.errors import PrivacyError
 from understudy.privacy.buckets import Candidates, DataSupport, pick
 from understudy.privacy.cost import (
@@ -26,7 +27,7 @@ from understudy.privacy.cost import (
 )
 from understudy.privacy.noise import Noise, rounded
 
-Integers = NDArray[np.int64]
+Integers = Whole
 Mechanism = Callable[[Any, Any, Noise], Any]
 
 
@@ -57,7 +58,7 @@ def independent(scores: Integers, event: Selection, noise: Noise) -> Integers:
     return np.array(pick(noise, scores, np.ones(scores.size), event.scale, event.k), np.int64)
 
 
-def bernoulli(half_log_odds: Integers, event: Selection, noise: Noise) -> NDArray[np.int64]:
+def bernoulli(half_log_odds: Integers, event: Selection, noise: Noise) -> Whole:
     """1 where +h beats −h under Gumbel noise: a selection between two candidates for every h."""
     return np.array(
         [int(noise.top_k(np.array([h, -h]), event.scale, 1) == (0,)) for h in half_log_odds],

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Floats, Whole
 from understudy.errors import PrivacyError
 
 GRAIN = 8
@@ -30,7 +31,7 @@ _PAIRS = 8192
 
 _WHEEL = np.exp(2j * np.pi * np.fft.fftfreq(4096))
 
-Integers = NDArray[np.int64]
+Integers = Whole
 
 
 class Noise(ABC):
@@ -86,7 +87,7 @@ def rounded(noise: Noise, values: Integers, sigma: float) -> Integers:
     return np.rint(steps, out=steps).astype(np.int64).reshape(np.shape(values))
 
 
-def _normals(size: int) -> NDArray[np.float64]:
+def _normals(size: int) -> Floats:
     """`size` standard normal numbers from cryptographic words."""
     found = np.empty(-(-size // (2 * _PAIRS)) * _PAIRS, np.complex128)
     for start in range(0, found.size, _PAIRS):

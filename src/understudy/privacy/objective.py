@@ -63,13 +63,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Clique, Floats, Whole
 from understudy.errors import PrivacyError
 from understudy.privacy.cost import Perturbation
 from understudy.privacy.noise import Noise
 from understudy.privacy.relation import Relation
 
-Reals = NDArray[np.float64]
+Reals = Floats
 _STEPS, _HALVINGS = 200, 60
 # Up to so many rows, records or units of noise, float64 loses far less of a gradient than half of γ,
 # and up to such a jacobian nothing of what makes a Hessian positive.
@@ -175,7 +175,7 @@ class Sides:
     """What a critic tells apart: `rows` (codes, counts) are private, `records` (codes, weights) not."""
 
     looks: MarginalFeatures
-    rows: tuple[Sequence[NDArray[np.integer[Any]]], NDArray[np.int64]]
+    rows: tuple[Sequence[NDArray[np.integer[Any]]], Whole]
     records: tuple[Sequence[NDArray[np.integer[Any]]], Reals]
 
 
@@ -203,13 +203,7 @@ def perturbed(
 
 
 def minimum(
-    real: Any,
-    counts: Reals,
-    fake: Any,
-    weights: Reals,
-    linear: Reals,
-    ridge: float,
-    gamma: float,
+    real: Any, counts: Reals, fake: Any, weights: Reals, linear: Reals, ridge: float, gamma: float
 ) -> Reals | None:
     """argmin F up to a gradient of norm γ, by Newton's method; None if that is not reached."""
     from scipy.linalg import cho_factor, cho_solve

@@ -49,8 +49,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Floats
 from understudy.privacy.budget import round_up
 from understudy.privacy.cost import (
     Discovery,
@@ -62,8 +62,6 @@ from understudy.privacy.cost import (
     Selection,
     Zcdp,
 )
-
-Floats = NDArray[np.float64]
 
 _U = 2.0**-53
 # Discrete noise from here on is taken for a rounded real one; below, by its own law, if few differ.

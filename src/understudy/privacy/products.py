@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Bools, Clique, Floats, Whole
 from understudy.errors import PrivacyError
 
 
@@ -48,7 +48,7 @@ class ProductQueries:
     """
 
     clique: Clique
-    literals: tuple[NDArray[np.int64], ...]
+    literals: tuple[Whole, ...]
     rule: Rule = Rule.ALL
     _plain: tuple[bool, ...] = field(init=False, repr=False)
 
@@ -60,7 +60,7 @@ class ProductQueries:
             raise PrivacyError(
                 f"{len(clique)} columns need as many matrices of literals, got {len(self.literals)}"
             )
-        matrices: list[NDArray[np.int64]] = []
+        matrices: list[Whole] = []
         for column, given in zip(clique, self.literals, strict=True):
             matrix = np.asarray(given)
             if not np.issubdtype(matrix.dtype, np.integer) or matrix.ndim != 2 or not matrix.size:
@@ -91,7 +91,7 @@ class ProductQueries:
         """The number of queries."""
         return math.prod(self.shape)
 
-    def answers(self, table: NDArray[Any]) -> NDArray[np.float64]:
+    def answers(self, table: NDArray[Any]) -> Floats:
         """Σ_cells q(cell)·table(cell) for every query, an array of `shape`.
 
         Exact for tables of whole numbers: every partial sum is at most Σ |table|, and whole numbers
@@ -113,7 +113,7 @@ class ProductQueries:
             return np.ascontiguousarray(values)
         return total - values if self.rule is Rule.ANY else (total - values) / 2
 
-    def holds(self, index: tuple[int, ...]) -> NDArray[np.bool_]:
+    def holds(self, index: tuple[int, ...]) -> Bools:
         """In which cells the query of this number holds, one literal number per column."""
         rows = [
             matrix[row]
@@ -126,7 +126,7 @@ class ProductQueries:
         join = np.logical_and if self.rule is Rule.ALL else np.logical_or
         return reduce(join.outer, [row == 1 for row in rows])
 
-    def _least(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _least(self, table: Floats) -> Floats:
         """Column by column, for every number j: the rows in which j literals hold so far."""
         held = [table]
         for matrix in self.literals:
@@ -135,12 +135,12 @@ class ProductQueries:
             held = [no[0], *(a + b for a, b in zip(yes, no[1:], strict=False)), yes[-1]]
         return np.cumsum(np.stack(held[:0:-1], axis=-1), axis=-1)[..., ::-1]
 
-    def _factor(self, matrix: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _factor(self, matrix: Whole) -> Floats:
         factor = matrix if self.rule is Rule.ALL else 1 - matrix * (1 + (self.rule is Rule.ODD))
         return factor.astype(np.float64)
 
 
-def _identity(matrix: NDArray[np.int64]) -> bool:
+def _identity(matrix: Whole) -> bool:
     """Whether literal l is "the value is l"."""
     rows, values = matrix.shape
     return rows == values and bool(np.array_equal(matrix, np.eye(rows, dtype=np.int64)))

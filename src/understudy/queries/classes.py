@@ -36,8 +36,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Whole
 from understudy.errors import WorkloadError
 from understudy.privacy.products import ProductQueries, Rule
 from understudy.queries.evaluate import Clique, cells
@@ -230,7 +230,7 @@ def separator(shape: Sequence[int]) -> tuple[Condition, ...]:
     )
 
 
-def _matrix(literals: Sequence[Literal], values: int) -> NDArray[np.int64]:
+def _matrix(literals: Sequence[Literal], values: int) -> Whole:
     codes = np.arange(values)
     rows = [((codes >= low) & (codes <= high)) != negated for low, high, negated in literals]
     return np.array(rows, dtype=np.int64)

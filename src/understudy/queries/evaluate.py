@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Clique, Whole
 from understudy.errors import WorkloadError
 
 MAX_CELLS = 10**8
@@ -37,7 +37,7 @@ def sizes(shape: Sequence[int], cliques: Iterable[Clique]) -> list[int]:
 
 def count(
     codes: Sequence[NDArray[np.unsignedinteger]], shape: Sequence[int], clique: Clique
-) -> NDArray[np.int64]:
+) -> Whole:
     """The exact marginal table of one clique; see `counts`."""
     return counts(codes, shape, (clique,))[0]
 
@@ -46,8 +46,8 @@ def counts(
     codes: Sequence[NDArray[np.unsignedinteger]],
     shape: Sequence[int],
     cliques: Iterable[Clique],
-    weights: NDArray[np.int64] | None = None,
-) -> tuple[NDArray[np.int64], ...]:
+    weights: Whole | None = None,
+) -> tuple[Whole, ...]:
     """The exact marginal tables of `cliques`, in the order given.
 
     Args:
@@ -68,8 +68,8 @@ def occupied(
     codes: Sequence[NDArray[np.unsignedinteger]],
     shape: Sequence[int],
     cliques: Iterable[Clique],
-    weights: NDArray[np.int64] | None = None,
-) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
+    weights: Whole | None = None,
+) -> tuple[tuple[Whole, Whole], ...]:
     """(sorted packed cells, their counts) of marginals of any size below 2^62 cells; as `counts`."""
     counter = SparseCounter(shape, cliques)
     counter.add(codes, weights)
@@ -97,7 +97,7 @@ class Counter:
         self._depth = max((len(clique) for clique in self._sorted), default=0)
 
     def add(
-        self, codes: Sequence[NDArray[np.unsignedinteger]], weights: NDArray[np.int64] | None = None
+        self, codes: Sequence[NDArray[np.unsignedinteger]], weights: Whole | None = None
     ) -> None:
         """Count the rows of one batch, or add up their weights, whole numbers up to 2^32."""
         if len(codes) != len(self._shape):
@@ -113,10 +113,7 @@ class Counter:
             self._add_chunk(chunk, packed[:, : chunk[0].size], part)
 
     def _add_chunk(
-        self,
-        chunk: Sequence[NDArray[np.unsignedinteger]],
-        packed: NDArray[np.int64],
-        weights: NDArray[np.int64] | None,
+        self, chunk: Sequence[NDArray[np.unsignedinteger]], packed: Whole, weights: Whole | None
     ) -> None:
         before: Clique = ()
         for clique in self._sorted:
@@ -134,7 +131,7 @@ class Counter:
             _tally(flat, packed[len(clique) - 1], weights)
             before = clique
 
-    def tables(self) -> tuple[NDArray[np.int64], ...]:
+    def tables(self) -> tuple[Whole, ...]:
         """The tables, in the order of the cliques, handed over without a copy: add no more rows."""
         return tuple(
             self._flat[clique].reshape([self._shape[i] for i in clique]) for clique in self._cliques
@@ -160,7 +157,7 @@ class SparseCounter:
         self._tables = [(nothing, nothing) for _ in self._cliques]
 
     def add(
-        self, codes: Sequence[NDArray[np.unsignedinteger]], weights: NDArray[np.int64] | None = None
+        self, codes: Sequence[NDArray[np.unsignedinteger]], weights: Whole | None = None
     ) -> None:
         """Count the rows of one batch, or add up their weights; exact while sums stay below 2^53."""
         for position, clique in enumerate(self._cliques):
@@ -179,14 +176,12 @@ class SparseCounter:
                 number = np.bincount(inverse, np.concatenate([have[1], number])).astype(np.int64)
             self._tables[position] = (keys, number)
 
-    def tables(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
+    def tables(self) -> tuple[tuple[Whole, Whole], ...]:
         """(sorted packed cells, their counts) of each clique; cells that do not occur are absent."""
         return tuple(self._tables)
 
 
-def _tally(
-    flat: NDArray[np.int64], packed: NDArray[np.int64], weights: NDArray[np.int64] | None
-) -> None:
+def _tally(flat: Whole, packed: Whole, weights: Whole | None) -> None:
     if flat.size > 4 * packed.size:  # far more cells than rows: touch only the cells that occur
         np.add.at(flat, packed, 1 if weights is None else weights)
     elif weights is None:

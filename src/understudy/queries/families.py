@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy._types import Clique, Codes, Whole
+from understudy._types import Clique, Codes, Rng, Whole
 from understudy.queries.evaluate import Counter, SparseCounter
 from understudy.schema.family import Layout
 from understudy.schema.views import POSITIONS, positions
@@ -82,7 +82,7 @@ class ViewCounts:
             found += counter.tables()
         return tuple(found)
 
-    def one_each(self, rng: np.random.Generator) -> list[Codes]:
+    def one_each(self, rng: Rng) -> list[Codes]:
         """Of every family one view, each as likely as any other of the family."""
         sizes = self._families.sizes
         starts = np.cumsum(sizes) - sizes

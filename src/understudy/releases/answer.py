@@ -27,8 +27,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from understudy._types import Bools
 from understudy.markup import notebook
 from understudy.queries import MAX_CELLS, Family, Predicate, Workload, cells, count
 from understudy.queries.families import ViewCounts
@@ -120,7 +120,7 @@ def answer(
     return Answer(text, estimate, best[0], best[1], confidence, names, best[3])
 
 
-def _pieces(family: Family, shape: tuple[int, ...], mask: NDArray[np.bool_]) -> float:
+def _pieces(family: Family, shape: tuple[int, ...], mask: Bools) -> float:
     """m(S): how many queries of the family make a set of cells; see above."""
     inside = int(mask.sum())
     if inside in (0, mask.size):

@@ -20,9 +20,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from understudy._types import Codes
+from understudy._types import Bools, Codes, Rng, Whole
 from understudy.columns.base import near
 from understudy.constraints import tokens
 from understudy.errors import InputError, WorkloadError
@@ -168,9 +167,7 @@ class Subject:
                 table = self._accepted(many, rng, where, first + done)
             yield table.replace_schema_metadata(self.asked.metadata) if self.asked else table
 
-    def _accepted(
-        self, rows: int, rng: np.random.Generator, where: Predicate, first: int
-    ) -> pa.Table:
+    def _accepted(self, rows: int, rng: Rng, where: Predicate, first: int) -> pa.Table:
         """So many rows that all satisfy a predicate: drawn, and rejected where they do not."""
         kept: list[pa.Table] = []
         have, drawn, many = 0, 0, rows
@@ -204,7 +201,7 @@ def _applied(schema: Schema, model: Model, asked: Condition) -> Weighted:
     if schema.constrained:
         records = replace(records, codes=tuple(schema.project(records.codes)))
 
-    def legal(codes: Sequence[Codes]) -> NDArray[np.bool_]:
+    def legal(codes: Sequence[Codes]) -> Bools:
         fits = np.ones(len(codes[0]), np.bool_) if inside is None else inside.among(codes)[1]
         for before, after in zip(codes, schema.project(codes), strict=True):
             fits &= np.asarray(before) == np.asarray(after)
@@ -260,7 +257,7 @@ def _target(
                 "or select rows with where"
             )
 
-    def label(codes: Sequence[Codes]) -> NDArray[np.int64]:
+    def label(codes: Sequence[Codes]) -> Whole:
         found = np.zeros(len(codes[0]), np.int64)
         for number, predicate in enumerate(predicates, 1):
             found[predicate.among(codes)[1]] = number

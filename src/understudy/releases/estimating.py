@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Clique, Floats, Whole
 from understudy.columns.ladder import first
 from understudy.columns.shape import Search
 from understudy.errors import InputError
@@ -46,7 +45,7 @@ def known(release: Release) -> Known:
     if not release.tables:
         raise InputError(f"nothing can be estimated or tested: {NO_TABLES}")
 
-    def certified(columns: Clique, rest: NDArray[np.float64]) -> float | None:
+    def certified(columns: Clique, rest: Floats) -> float | None:
         schema = release.schema
         return _certified(
             release,
@@ -76,7 +75,7 @@ def known_of_families(release: FamilyRelease) -> Known:
     """
     own, weight, views = known(release), release.families.schema.weight, release.families.views
 
-    def certified(columns: Clique, rest: NDArray[np.float64]) -> float | None:
+    def certified(columns: Clique, rest: Floats) -> float | None:
         return _certified(release, columns, rest, lambda: views.tables([columns])[0])
 
     return replace(
@@ -112,10 +111,7 @@ def _sigma(plan: Plan, purpose: str) -> float:
 
 
 def _certified(
-    release: Release,
-    columns: Clique,
-    rest: NDArray[np.float64],
-    counted: Callable[[], NDArray[np.int64]],
+    release: Release, columns: Clique, rest: Floats, counted: Callable[[], Whole]
 ) -> float | None:
     """b + |Σ (ŝ − m)·r|, ŝ the certified rows and b ≥ |Σ (P − ŝ)·r|, P the private table.
 

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Clique, Rng, Whole
 from understudy.columns import Column, Identifier
 from understudy.columns.reading import pc
 from understudy.errors import InputError, VerificationError
@@ -81,7 +80,7 @@ def made_families(
 
 
 def _decoded(
-    schema: FamilySchema, codes: EncodedFamilies, rng: np.random.Generator
+    schema: FamilySchema, codes: EncodedFamilies, rng: Rng
 ) -> tuple[EncodedFamilies, pa.Table, pa.Table]:
     """(codes, parents, children) that keep all rules, but for the foreign key."""
     own = written(schema)
@@ -114,7 +113,7 @@ def _decoded(
     return codes, _taken(own[0], tables[0], homes), _taken(own[1], tables[1], at)
 
 
-def _taken(schema: Schema, table: pa.Table, at: NDArray[np.int64]) -> pa.Table:
+def _taken(schema: Schema, table: pa.Table, at: Whole) -> pa.Table:
     """Rows of a table under fresh numbers."""
     taken = table.take(pa.array(at))
     for i, column in enumerate(schema.written):

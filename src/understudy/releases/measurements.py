@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Clique, Whole
 from understudy.errors import BundleError
 from understudy.players.base import Answer, Measured, MeasuredCell, PickedQuery
 from understudy.releases import form
@@ -159,13 +159,13 @@ def with_tables(
     )
 
 
-def _split(array: NDArray[Any], sizes: Sequence[int], name: str) -> list[NDArray[np.int64]]:
+def _split(array: NDArray[Any], sizes: Sequence[int], name: str) -> list[Whole]:
     if array.size != sum(sizes):
         raise BundleError(f"{NAME} has {array.size:,} {name}; its tables have {sum(sizes):,}")
     return np.split(array.astype(np.int64, copy=False), np.cumsum(sizes)[:-1]) if sizes else []
 
 
-def _labelled(labels: NDArray[np.int64]) -> int:
+def _labelled(labels: Whole) -> int:
     """How many values are counted, if every number is used."""
     used = np.unique(labels)
     if not np.array_equal(used, np.arange(used.size)):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from understudy._types import Bools, Codes, Whole
+from understudy._types import Bools, Codes, Rng, Whole
 from understudy.columns.base import Modelled
 from understudy.constraints.order import Order
 from understudy.queries.families import At, EncodedFamilies, ViewCounts, views_of
@@ -82,10 +82,7 @@ def breaking(
 
 
 def in_order(
-    schema: FamilySchema,
-    codes: EncodedFamilies,
-    tables: tuple[pa.Table, pa.Table],
-    rng: np.random.Generator,
+    schema: FamilySchema, codes: EncodedFamilies, tables: tuple[pa.Table, pa.Table], rng: Rng
 ) -> tuple[tuple[pa.Table, pa.Table], Bools]:
     """(parents, children) with values that keep all comparisons, and the families that have none.
 
@@ -166,7 +163,7 @@ class _System:
             found[families[self.now[one] > self.now[other] + most]] = True
         return found
 
-    def solve(self, some: Whole, rng: np.random.Generator) -> Bools:
+    def solve(self, some: Whole, rng: Rng) -> Bools:
         """Find values for these families; which of them have none."""
         self._sort(some)
         edges = [
@@ -220,7 +217,7 @@ class _System:
             failed[whose[self.low[ends] > self.high[ends]]] = True
         return failed
 
-    def _choose(self, values: Whole, rng: np.random.Generator) -> None:
+    def _choose(self, values: Whole, rng: Rng) -> None:
         """Draw values that are outside their ends."""
         off = (self.now[values] < self.low[values]) | (self.now[values] > self.high[values])
         off &= self.low[values] <= self.high[values]

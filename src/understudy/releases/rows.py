@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy._types import Rng
 from understudy.models import Weighted
 from understudy.models.copula import copula_of
 from understudy.players.base import Model
@@ -39,11 +40,7 @@ def drawn_rows(
 
 
 def decoded(
-    schema: Schema,
-    model: Model,
-    codes: Sequence[NDArray[Any]],
-    rng: np.random.Generator,
-    first: int = 1,
+    schema: Schema, model: Model, codes: Sequence[NDArray[Any]], rng: Rng, first: int = 1
 ) -> pa.Table:
     """Rows of these codes, whose values lie together as the model says."""
     copula = model.copula if isinstance(model, Weighted) else None

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Bools, Clique
 from understudy.columns import Category, Column, Identifier, Integer, Modelled
 from understudy.columns.base import are_texts, is_whole, near, require_known
 from understudy.constraints.deriving import Derived
@@ -230,7 +230,7 @@ class FamilySchema(Schema):
                 )
 
     @cached_property
-    def compared(self) -> list[tuple[Order, tuple[Clique, NDArray[np.bool_]] | None]]:
+    def compared(self) -> list[tuple[Order, tuple[Clique, Bools] | None]]:
         """The orders between members, and those that share a column with one (`Rules.orders`)."""
         if not self.rules:
             return []

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Bools, Clique, Rng
 from understudy.columns import (
     Category,
     Column,
@@ -375,7 +375,7 @@ class Schema(Domain):
     def decode(
         self,
         codes: Sequence[NDArray[np.integer]],
-        rng: np.random.Generator,
+        rng: Rng,
         *,
         first: int = 1,
         scores: Mapping[int, NDArray[Any]] = MappingProxyType({}),
@@ -449,7 +449,7 @@ class Schema(Domain):
                 found += self._rules.illegal(table)
         return found
 
-    def breaking(self, table: pa.Table) -> dict[str, NDArray[np.bool_]]:
+    def breaking(self, table: pa.Table) -> dict[str, Bools]:
         """Which rows of a table break each rule, by what it says: NOT PRIVATE where the rows are.
 
         Mappings of columns whose values are still to be found are left out.

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Bools
+
 if TYPE_CHECKING:
     from understudy.schema.family import Layout
 
@@ -66,11 +68,11 @@ def coherent(codes: Sequence[Codes], layout: Layout, shape: Sequence[int]) -> li
     return moved
 
 
-def _absent(column: Codes, where: NDArray[np.bool_], nothing: int) -> Codes:
+def _absent(column: Codes, where: Bools, nothing: int) -> Codes:
     return np.where(where, nothing, column).astype(column.dtype) if where.any() else column
 
 
-def _there(column: Codes, where: NDArray[np.bool_], nothing: int, given: Codes) -> Codes:
+def _there(column: Codes, where: Bools, nothing: int, given: Codes) -> Codes:
     """`nothing` replaced in some places by what other records with this value of `given` have."""
     missing = np.flatnonzero(where & (column == nothing))
     known = np.flatnonzero(column != nothing)

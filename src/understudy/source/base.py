@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy._types import Whole
 from understudy.errors import CountingError, SourceError, UnderstudyError
 from understudy.privacy.exact import ExactCounts
 from understudy.privacy.sensitive import Sensitive
@@ -34,9 +35,9 @@ BATCH_ROWS = 1 << 16
 Accumulator = TypeVar("Accumulator")
 Codes: TypeAlias = list[NDArray[np.unsignedinteger]]
 Counting = TypeVar("Counting", Counter, SparseCounter)
-Weights: TypeAlias = NDArray[np.int64] | None
+Weights: TypeAlias = Whole | None
 """What rows weigh; None where each weighs one."""
-Sparse: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+Sparse: TypeAlias = tuple[Whole, Whole]
 """Packed cells that occur, sorted, and their counts."""
 
 
@@ -163,7 +164,7 @@ class SealedCounts(ABC):
         (total,) = self._dense([()])
         return Sensitive(int(total))
 
-    def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[NDArray[np.int64], ...]]:
+    def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Whole, ...]]:
         """Exact marginal tables, sealed. One neighbour moves `Relation.multiplicity` of each."""
         return Sensitive(self._dense(cliques))
 
@@ -172,7 +173,7 @@ class SealedCounts(ABC):
         return Sensitive(self._sparse(cliques))
 
     @abstractmethod
-    def _dense(self, cliques: Sequence[Clique]) -> tuple[NDArray[np.int64], ...]:
+    def _dense(self, cliques: Sequence[Clique]) -> tuple[Whole, ...]:
         """The tables of all rows that count."""
 
     @abstractmethod
@@ -193,7 +194,7 @@ class EncodedCounts(SealedCounts):
         """Every row as codes, one array per column, sealed: for gradients."""
         return Sensitive(self._codes)
 
-    def _dense(self, cliques: Sequence[Clique]) -> tuple[NDArray[np.int64], ...]:
+    def _dense(self, cliques: Sequence[Clique]) -> tuple[Whole, ...]:
         return counts(self._codes, self.shape, cliques, self._weights)
 
     def _sparse(self, cliques: Sequence[Clique]) -> tuple[Sparse, ...]:
@@ -231,7 +232,7 @@ class StreamedCounts(SealedCounts):
         self._each_turn(lambda codes, _: parts.append(codes))
         return Sensitive([np.concatenate(column) for column in zip(*parts, strict=True)])
 
-    def _dense(self, cliques: Sequence[Clique]) -> tuple[NDArray[np.int64], ...]:
+    def _dense(self, cliques: Sequence[Clique]) -> tuple[Whole, ...]:
         return self._count(Counter, cliques).tables()
 
     def _sparse(self, cliques: Sequence[Clique]) -> tuple[Sparse, ...]:

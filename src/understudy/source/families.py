@@ -303,9 +303,7 @@ def _places(parts: Sequence[pa.Array]) -> list[NDArray[Any]]:
     return [rank, np.where(is_number, number, 0.0), kind]
 
 
-def _one_each(
-    keys: pa.Array, codes: Sequence[Codes], order: Sequence[NDArray[Any]] = ()
-) -> NDArray[np.int64]:
+def _one_each(keys: pa.Array, codes: Sequence[Codes], order: Sequence[NDArray[Any]] = ()) -> Whole:
     """One row for every key, the first in their order, then of its codes; without a key none."""
     encoded = keys.dictionary_encode()
     index = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)

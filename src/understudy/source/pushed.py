@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from understudy._types import Whole
 from understudy.columns.forms import BLANKS, Divided, Form, Pieces, Spelled, Words, form, unit_steps
 from understudy.columns.reading import PLAIN_NUMBER
 from understudy.columns.unmodelled import Level
@@ -38,7 +38,7 @@ from understudy.source.base import (
 )
 from understudy.units import Unit
 
-Counted = tuple[NDArray[np.int64], NDArray[np.int64]]
+Counted = tuple[Whole, Whole]
 """Packed cells that occur, in any order, and the number of rows in each."""
 
 
@@ -51,7 +51,7 @@ _MARGINALS = 16
 _CELL_BYTES = 16  # a packed cell and its count
 _MOST = 10_000
 
-HeldCounts = tuple[list[str], NDArray[np.int64]]
+HeldCounts = tuple[list[str], Whole]
 """The values of a column and their holders."""
 
 
@@ -247,7 +247,7 @@ class PushedCounts(SealedCounts):
         """Have every question say how far it is, in percent of its marginals."""
         self._told = told
 
-    def _dense(self, cliques: Sequence[Clique]) -> tuple[NDArray[np.int64], ...]:
+    def _dense(self, cliques: Sequence[Clique]) -> tuple[Whole, ...]:
         wanted = [tuple(int(i) for i in clique) for clique in cliques]
         for clique in wanted:
             if (size := cells(self.shape, clique)) > MAX_CELLS:
@@ -256,7 +256,7 @@ class PushedCounts(SealedCounts):
                     f"{MAX_CELLS:,}: take fewer columns or coarser bins"
                 )
         groups = unions(self.shape, wanted)
-        found: dict[Clique, NDArray[np.int64]] = {}
+        found: dict[Clique, Whole] = {}
         for (union, members), (at, number) in zip(
             groups.items(), self._count(list(groups)), strict=True
         ):
@@ -596,7 +596,7 @@ def in_one_pass(
             yield at[which == i] - start, number[which == i]
 
 
-def held(table: Any) -> tuple[list[str], NDArray[np.int64]]:
+def held(table: Any) -> tuple[list[str], Whole]:
     """Values and their holders from an Arrow table of the two, in the order of the values."""
     texts, number = (column.to_pylist() for column in table.columns)
     pairs = sorted(zip(texts, number, strict=True), key=lambda pair: pair[0].encode())

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy._types import Bools, Whole
 from understudy.units import Unit
 
 ROW_BYTES = 256
@@ -20,7 +21,7 @@ ROW_BYTES = 256
 
 def chosen(
     codes: Sequence[NDArray[np.unsignedinteger]], units: pa.Array | pa.ChunkedArray, unit: Unit
-) -> NDArray[np.int64]:
+) -> Whole:
     """The positions of the rows that count, increasing; at most `unit.kept` for each unit.
 
     Rows of one unit that are alike are exchangeable: which of them is kept moves no count.
@@ -54,7 +55,7 @@ def chosen(
     return np.sort(np.asarray(found, dtype=np.int64))
 
 
-def shares(units: pa.Array | pa.ChunkedArray, unit: Unit) -> NDArray[np.int64]:
+def shares(units: pa.Array | pa.ChunkedArray, unit: Unit) -> Whole:
     """What each of the rows that count weighs: ⌊M / s⌋ for each of the s of its unit."""
     encoded = units.dictionary_encode()
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
@@ -62,7 +63,7 @@ def shares(units: pa.Array | pa.ChunkedArray, unit: Unit) -> NDArray[np.int64]:
     return unit.max_rows // np.bincount(index)[index] if index.size else index
 
 
-def turn(units: pa.Array, at: int, turns: int) -> NDArray[np.bool_]:
+def turn(units: pa.Array, at: int, turns: int) -> Bools:
     """Which rows belong to units that are looked at in turn `at` of `turns`; none without a unit."""
     encoded = units.dictionary_encode()
     hit = [zlib.crc32(text.encode()) % turns == at for text in encoded.dictionary.to_pylist()]

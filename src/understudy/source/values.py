@@ -5,8 +5,8 @@ from copy import copy
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from understudy._types import Whole
 from understudy.columns.unmodelled import Level
 from understudy.privacy.sensitive import Sensitive
 from understudy.schema import Schema, UndeclaredCategory
@@ -41,7 +41,7 @@ class Holders:
         other._level = level
         return other
 
-    def holders(self, column: str) -> Sensitive[tuple[Sequence[str], NDArray[np.int64]]]:
+    def holders(self, column: str) -> Sensitive[tuple[Sequence[str], Whole]]:
         """Every value that occurs, and its holders. One unit adds 1 to at most k of them."""
         if column in self._pushed:
             with counting():
@@ -65,9 +65,7 @@ class Holders:
         return Sensitive(_counted(pa.concat_tables(parts), unit, self._level))
 
 
-def _counted(
-    pairs: pa.Table, unit: Unit | None, level: Level
-) -> tuple[list[str], NDArray[np.int64]]:
+def _counted(pairs: pa.Table, unit: Unit | None, level: Level) -> tuple[list[str], Whole]:
     import duckdb
 
     left = "left(v, $length)" if level.length else "v"

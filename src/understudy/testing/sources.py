@@ -19,6 +19,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from understudy._types import Rng
 from understudy.errors import InputError
 from understudy.privacy.cost import Charge, Gaussian, Plan
 from understudy.privacy.exact import ExactCounts
@@ -51,7 +52,7 @@ SOURCE_SCHEMA = Schema(
 _CLIQUES = ((0,), (1,), (2,), (3,), (4,), (5,), (0, 3), (1, 2), (0, 3, 4), (2, 4, 5), (0, 1, 2, 3))
 
 
-def random_table(rng: np.random.Generator, rows: int) -> pa.Table:
+def random_table(rng: Rng, rows: int) -> pa.Table:
     """A table for `SOURCE_SCHEMA`, with nulls, and values that the schema does not know."""
 
     def pick(values: Sequence[object]) -> list[object]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Table
+from understudy._types import Rng, Table
 from understudy.models import Empirical
 from understudy.players.base import Clique, Problem
 from understudy.queries import cells
@@ -182,7 +182,7 @@ def k_means(rows: Table, k: int, key: int = 0) -> Table:
     return min(found, key=lambda each: each[0])[1]
 
 
-def _spread(rows: Table, k: int, rng: np.random.Generator) -> Table:
+def _spread(rows: Table, k: int, rng: Rng) -> Table:
     """Rows that are far from each other: each drawn by its squared distance to those before."""
     chosen = [rows[rng.integers(len(rows))]]
     nearest = np.full(len(rows), np.inf)

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Rng
 from understudy.errors import WorkError
 from understudy.models import Empirical
 from understudy.oracles import Annealed, History, Law, LazyNoise, Oracle, Proofs
@@ -83,9 +84,7 @@ class PerturbedLeader(DataPlayer[Leader]):
         """The records of this round."""
         return Empirical.of(problem.shape, state.records)
 
-    def respond(
-        self, problem: Problem, state: Leader, answers: Answers, rng: np.random.Generator
-    ) -> Leader:
+    def respond(self, problem: Problem, state: Leader, answers: Answers, rng: Rng) -> Leader:
         """Add the query and play against all of them, unless the game is over."""
         played = state.round + 1
         if played >= self.rounds:
@@ -117,7 +116,7 @@ class PerturbedLeader(DataPlayer[Leader]):
         return state.proofs.diagnostics(self.oracle)
 
     def _learn(
-        self, known: Leader, query: History, noise: LazyNoise, step: float, rng: np.random.Generator
+        self, known: Leader, query: History, noise: LazyNoise, step: float, rng: Rng
     ) -> tuple[History, Records, bool]:
         """(history with the query, the records it leads to, whether a proof was late)."""
         pair = self.oracle.split(known.history, query, noise, warm=known.records, rng=rng)
@@ -154,7 +153,7 @@ class UnitLeader(PerturbedLeader):
         return Leader(history, records, (records,), 0, Proofs().after(late))
 
     def _learn(
-        self, known: Leader, query: History, noise: LazyNoise, step: float, rng: np.random.Generator
+        self, known: Leader, query: History, noise: LazyNoise, step: float, rng: Rng
     ) -> tuple[History, Records, bool]:
         history = known.history.plus(query, 1.0)
         return history, *self.oracle.best(history, noise, warm=known.records, rng=rng)

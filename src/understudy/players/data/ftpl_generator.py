@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Floats, Rng
 from understudy.errors import WorkError
 from understudy.models import Empirical, Measured, Weighted
 from understudy.models.blocks import beliefs
@@ -163,9 +164,7 @@ class FTPLGenerator(DataPlayer[Game]):
         model = Empirical.of(problem.shape, shown)
         return Shown(model.shape, model.codes, state.picks)
 
-    def respond(
-        self, problem: Problem, state: Game, answers: Answers, rng: np.random.Generator
-    ) -> Game:
+    def respond(self, problem: Problem, state: Game, answers: Answers, rng: Rng) -> Game:
         """Answer to this round's critics."""
         if len(kinds_of(answers)) > 1:
             raise WorkError("a round with several kinds of answers has no critic")
@@ -221,7 +220,7 @@ class FTPLGenerator(DataPlayer[Game]):
 
     # -- the three kinds of answers --------------------------------------------------------------
 
-    def _opened(self, problem: Problem, state: Game, rng: np.random.Generator) -> Game:
+    def _opened(self, problem: Problem, state: Game, rng: Rng) -> Game:
         """A generator at the measured shares of the columns, at uniform ones where there are none."""
         player = self._player(problem)
         start = independent(problem.shape, state.columns, problem.rows)
@@ -232,7 +231,7 @@ class FTPLGenerator(DataPlayer[Game]):
         )
 
     def _dueled(
-        self, problem: Problem, state: Game, tables: tuple[Measured, ...], rng: np.random.Generator
+        self, problem: Problem, state: Game, tables: tuple[Measured, ...], rng: Rng
     ) -> Game:
         from understudy.nets.critics import Cells, Question
         from understudy.nets.duel import Truth
@@ -251,9 +250,7 @@ class FTPLGenerator(DataPlayer[Game]):
         )
         return replace(self._played(problem, state, truth, rng), tables=tables)
 
-    def _waved(
-        self, problem: Problem, state: Game, moments: MeasuredMoments, rng: np.random.Generator
-    ) -> Game:
+    def _waved(self, problem: Problem, state: Game, moments: MeasuredMoments, rng: Rng) -> Game:
         """The same against critics over random features. Columns stay where the generator began."""
         from understudy.nets.duel import Truth
 
@@ -262,9 +259,7 @@ class FTPLGenerator(DataPlayer[Game]):
         noise = np.full(units.size, moments.sigma / rows)
         return self._played(problem, state, Truth(units, means, noise, np.ones(units.size)), rng)
 
-    def _played(
-        self, problem: Problem, state: Game, truth: Truth, rng: np.random.Generator
-    ) -> Game:
+    def _played(self, problem: Problem, state: Game, truth: Truth, rng: Rng) -> Game:
         """All rounds against critics of noisy means."""
         from understudy.nets.critics import Objective, reach
         from understudy.nets.duel import Best, Regularised, duel, match
@@ -300,9 +295,7 @@ class FTPLGenerator(DataPlayer[Game]):
         done = replace(state, past=past, kept=tuple(kept), records=kept[-1])
         return replace(done, round=self.rounds, critics=critics)
 
-    def _answered(
-        self, problem: Problem, state: Game, answers: Answers, rng: np.random.Generator
-    ) -> Game:
+    def _answered(self, problem: Problem, state: Game, answers: Answers, rng: Rng) -> Game:
         """One round against critics that were paid for."""
         from understudy.nets.critics import Cells, Conjunctions
         from understudy.nets.leader import Diverged
@@ -336,9 +329,7 @@ class FTPLGenerator(DataPlayer[Game]):
         done = replace(state, trained=trained, past=past, literals=literals)
         return replace(done, round=round, records=records, kept=kept, picks=picks)
 
-    def _stopped(
-        self, problem: Problem, state: Game, error: Exception, rng: np.random.Generator
-    ) -> Game:
+    def _stopped(self, problem: Problem, state: Game, error: Exception, rng: Rng) -> Game:
         """The last good round is the result, where no round is kept yet; nothing more is learned."""
         assert state.trained is not None
         warnings.warn(
@@ -375,7 +366,7 @@ class FTPLGenerator(DataPlayer[Game]):
         each = math.ceil(self.records / max(1, math.ceil(self.rounds * self.keep)))
         return max(1, each if self.features else min(_MOST, each))
 
-    def _drawn(self, player: Player, trained: Trained, rng: np.random.Generator) -> Records:
+    def _drawn(self, player: Player, trained: Trained, rng: Rng) -> Records:
         """A round's records, in as few bytes as their codes need."""
         codes = player.records(trained, self._each, _key(rng))
         return codes.astype(np.min_scalar_type(max(player.generator.shape)))
@@ -397,7 +388,7 @@ class FTPLGenerator(DataPlayer[Game]):
         )
 
 
-def _key(rng: np.random.Generator) -> Any:
+def _key(rng: Rng) -> Any:
     from understudy.nets.leader import key_of
 
     return key_of(rng)
@@ -410,9 +401,7 @@ def _pick(problem: Problem, records: Records, answer: Answer) -> Pick:
     return answer, float(problem.rows * inside)
 
 
-def _believed(
-    problem: Problem, tables: tuple[Measured, ...]
-) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
+def _believed(problem: Problem, tables: tuple[Measured, ...]) -> tuple[list[Floats], list[Floats]]:
     """(counts, their standard deviations) of every table, shrunk to what independence expects.
 
     A cell with noisy count y, expected count b and ratio e (`understudy.models.blocks`) is believed to
@@ -440,9 +429,7 @@ def _believed(
     return means, noise
 
 
-def _consistent(
-    cliques: Sequence[Clique], means: Sequence[NDArray[np.float64]]
-) -> list[NDArray[np.float64]]:
+def _consistent(cliques: Sequence[Clique], means: Sequence[Floats]) -> list[Floats]:
     """Tables scaled in turn along their axes to the columns' own counts.
 
     Sums over many cells add up the noise of all; what is known of a column, all tables together, is far
@@ -451,7 +438,7 @@ def _consistent(
     columns = {
         clique[0]: mean for clique, mean in zip(cliques, means, strict=True) if len(clique) == 1
     }
-    found: list[NDArray[np.float64]] = []
+    found: list[Floats] = []
     for clique, mean in zip(cliques, means, strict=True):
         table = np.asarray(mean, np.float64)
         for _ in range(_SCALED if len(clique) > 1 else 0):
@@ -464,9 +451,7 @@ def _consistent(
     return found
 
 
-def _chosen(
-    problem: Problem, model: Empirical, columns: Sequence[NDArray[np.float64]]
-) -> Empirical:
+def _chosen(problem: Problem, model: Empirical, columns: Sequence[Floats]) -> Empirical:
     """As many records as there are rows, with these columns; see the module."""
     weights = np.ones(model.size)
     for _ in range(_SCALED):
@@ -497,13 +482,13 @@ def _units(moments: MeasuredMoments) -> Units:
     return Units(maps.kind, weights, bias, maps.over, maps.kappa)
 
 
-def _arranged(moments: MeasuredMoments) -> NDArray[np.float64]:
+def _arranged(moments: MeasuredMoments) -> Floats:
     """From marginal by marginal to the order of a layer, in which all cosines come first."""
     parts = moments.values.reshape(len(moments.maps.cliques), -1, moments.maps.units)
     return np.moveaxis(parts, 1, 0).reshape(-1)
 
 
-def _joined(features: Any, answers: Answers) -> NDArray[np.float64]:
+def _joined(features: Any, answers: Answers) -> Floats:
     """One vector over all tables for the linear critics of a round."""
     tables = {clique: np.zeros(()) for clique in features.cliques}
     for answer in answers:
@@ -519,7 +504,7 @@ def _joined(features: Any, answers: Answers) -> NDArray[np.float64]:
 
 def _picked(
     problem: Problem, answers: Answers, before: tuple[tuple[int, ...], ...], capacity: int
-) -> tuple[tuple[tuple[int, ...], ...], NDArray[np.float64]]:
+) -> tuple[tuple[tuple[int, ...], ...], Floats]:
     """(all conjunctions so far, the critic of this round over them)."""
     offsets = np.cumsum([0, *problem.shape])
     literals, theta = list(before), np.zeros(capacity)

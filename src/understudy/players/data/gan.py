@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Codes, Table
+from understudy._types import Codes, Rng, Table, Whole
 from understudy.errors import WorkError
 from understudy.models import Measured, View, Weighted
 from understudy.models.fitting import independent
@@ -80,7 +80,7 @@ class Networks:
 
         return Rows(self.gan, self.playing.critic, self.tables)
 
-    def records(self, params: Any, number: int, key: int = 0) -> tuple[NDArray[np.int64], ...]:
+    def records(self, params: Any, number: int, key: int = 0) -> tuple[Whole, ...]:
         """Of a generator. A fixed key: which records stand for it is of no consequence."""
         from understudy.nets.gan import records
 
@@ -166,9 +166,7 @@ class GanPlayer(DataPlayer[State]):
                 candidates = by_marginals(problem, made)
         return replace(shown, candidates=candidates)
 
-    def respond(
-        self, problem: Problem, state: State, answers: Answers, rng: np.random.Generator
-    ) -> State:
+    def respond(self, problem: Problem, state: State, answers: Answers, rng: Rng) -> State:
         """Columns start the networks; a gradient is a step of both; a choice is remembered."""
         key = int(rng.integers(2**31))
         for answer in answers:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from understudy._types import Codes, Table
+from understudy._types import Codes, Rng, Table
 from understudy.models import Measured, View, Weighted
 from understudy.models.blocks import Belief, beliefs
 from understudy.models.fitting import independent
@@ -113,9 +113,7 @@ class GeneratorPlayer(DataPlayer[State]):
             return independent(problem.shape, state.measured, problem.rows)
         return ProductMixture(tuple(state.mixture.heads()))
 
-    def respond(
-        self, problem: Problem, state: State, answers: Answers, rng: np.random.Generator
-    ) -> State:
+    def respond(self, problem: Problem, state: State, answers: Answers, rng: Rng) -> State:
         """Train on everything released so far, from where the last round ended."""
         fresh = tuple(answer for answer in answers if isinstance(answer, Measured))
         key = int(rng.integers(2**31))
@@ -240,7 +238,7 @@ def _certain(belief: Belief, rows: float) -> Belief:
     )
 
 
-def listed(heads: list[Table], each: int, rng: np.random.Generator) -> tuple[Codes, ...]:
+def listed(heads: list[Table], each: int, rng: Rng) -> tuple[Codes, ...]:
     """`each` records for every product of a mixture, one array of codes per column.
 
     Systematic: in every product a value of probability p is taken ⌊p·each⌋ or ⌈p·each⌉ times, in an

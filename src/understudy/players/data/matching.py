@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Rng, Whole
 from understudy.models import Empirical
 from understudy.models.graphs import closed, counted, fitted, matched, rewired
 from understudy.players.base import (
@@ -40,9 +40,7 @@ class Matching(DataPlayer[Empirical]):
         """The graph so far."""
         return state
 
-    def respond(
-        self, problem: Problem, state: Empirical, answers: Answers, rng: np.random.Generator
-    ) -> Empirical:
+    def respond(self, problem: Problem, state: Empirical, answers: Answers, rng: Rng) -> Empirical:
         """The graph that the measurements describe; a later one changes it by swaps."""
         pairs, pair_sigma = None, 0.0
         degrees, degree_sigma, named = np.zeros(sum(self.sizes)), 1.0, None
@@ -65,9 +63,9 @@ class Matching(DataPlayer[Empirical]):
         problem: Problem,
         state: Empirical,
         answer: Measured,
-        labels: NDArray[np.int64],
+        labels: Whole,
         answers: Answers,
-        rng: np.random.Generator,
+        rng: Rng,
     ) -> Empirical:
         # Which end of an edge is named first says nothing: the two halves of the table are added up.
         table = np.asarray(answer.values, float)
@@ -79,7 +77,7 @@ class Matching(DataPlayer[Empirical]):
                 u, v = closed(u, v, self.sizes, labels, each.value, each.sigma, rng)
         return self._graph(problem, u, v)
 
-    def _graph(self, problem: Problem, u: NDArray[np.int64], v: NDArray[np.int64]) -> Empirical:
+    def _graph(self, problem: Problem, u: Whole, v: Whole) -> Empirical:
         block = np.repeat(np.arange(len(self.sizes)), self.sizes)
         return Empirical.of(problem.shape, np.stack([u, v, block[u], block[v]], axis=1))
 

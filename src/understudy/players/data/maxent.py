@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy._types import Clique, Table
+from understudy._types import Clique, Rng, Table
 from understudy.models import Decomposable, Measured, View, simplex
 from understudy.players.base import Answers, DataPlayer, Kind, Problem
 
@@ -68,7 +68,7 @@ class MaximumEntropy(DataPlayer[EntropyModel]):
         return state
 
     def respond(
-        self, problem: Problem, state: EntropyModel, answers: Answers, rng: np.random.Generator
+        self, problem: Problem, state: EntropyModel, answers: Answers, rng: Rng
     ) -> EntropyModel:
         """Add the answers, refit, and say how far the measured tables moved."""
         fresh = tuple(answer for answer in answers if isinstance(answer, Measured))

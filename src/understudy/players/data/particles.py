@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from understudy._types import Clique
+from understudy._types import Clique, Rng
 from understudy.models import Measured, Weighted
 from understudy.models.fitting import Effort, Fitted, fit, independent
 from understudy.models.margins import Told
@@ -57,9 +57,7 @@ class Particles(DataPlayer[State]):
         effort = Effort(records, self.tree_cells // 4, sweeps=self.sweeps // 2 + 1)
         return self._fit(problem, measured, key, effort)
 
-    def respond(
-        self, problem: Problem, state: State, answers: Answers, rng: np.random.Generator
-    ) -> State:
+    def respond(self, problem: Problem, state: State, answers: Answers, rng: Rng) -> State:
         """Add the answers."""
         fresh = tuple(answer for answer in answers if isinstance(answer, Measured))
         return state[0] + fresh, int(rng.integers(2**62))

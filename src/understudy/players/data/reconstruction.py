@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Table
+from understudy._types import Rng, Table
 from understudy.models import Decomposable, Empirical, Measured, simplex
 from understudy.models.residual import cell_variance, closure, reconstruct
 from understudy.players.base import Answers, Clique, DataPlayer, Kind, Problem
@@ -65,9 +65,7 @@ class Reconstruction(DataPlayer[State]):
         """The current model."""
         return state[1]
 
-    def respond(
-        self, problem: Problem, state: State, answers: Answers, rng: np.random.Generator
-    ) -> State:
+    def respond(self, problem: Problem, state: State, answers: Answers, rng: Rng) -> State:
         """Add the tables and fit again."""
         fresh = tuple(answer for answer in answers if isinstance(answer, Measured))
         if not fresh:
@@ -80,7 +78,7 @@ class Reconstruction(DataPlayer[State]):
         return state[1]
 
     def _fit(
-        self, problem: Problem, measured: tuple[Measured, ...], rng: np.random.Generator
+        self, problem: Problem, measured: tuple[Measured, ...], rng: Rng
     ) -> Decomposable | Empirical:
         shape, total = problem.shape, max(problem.rows, 1)
         known = set(closure([m.clique for m in measured]))
@@ -197,7 +195,7 @@ def _information(pair: Table) -> float:
 
 
 def _records(
-    shape: tuple[int, ...], codes: Codes, weights: Table, number: int, rng: np.random.Generator
+    shape: tuple[int, ...], codes: Codes, weights: Table, number: int, rng: Rng
 ) -> Empirical:
     """Equally weighted records: systematic resampling along the sorted points."""
     order = np.lexsort(tuple(codes)[::-1])

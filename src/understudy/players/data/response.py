@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Floats, Rng, Whole
 from understudy.models import Decomposable, Empirical, View
 from understudy.oracles import Annealed, History, Law, LazyNoise, Oracle, Proofs
 from understudy.players.base import (
@@ -43,7 +43,7 @@ class Responses(View):
     """The records so far, one a row, and the queries of the latest rounds: state and view."""
 
     shape: tuple[int, ...]
-    records: NDArray[np.int64]
+    records: Whole
     latest: tuple[tuple[MeasuredCell, ...], ...] = ()
     """The last round's queries first."""
     each: int = 1
@@ -51,16 +51,16 @@ class Responses(View):
     proofs: Proofs = field(default_factory=Proofs)
 
     @property
-    def codes(self) -> tuple[NDArray[np.int64], ...]:
+    def codes(self) -> tuple[Whole, ...]:
         """One code array per column."""
         return tuple(self.records.T)
 
     @property
-    def newest(self) -> tuple[NDArray[np.int64], ...]:
+    def newest(self) -> tuple[Whole, ...]:
         """The records of the last round, one code array per column."""
         return tuple(self.records[-self.each :].T)
 
-    def marginal(self, clique: Clique) -> NDArray[np.float64]:
+    def marginal(self, clique: Clique) -> Floats:
         """Shares of the records; uniform before the first."""
         return self.model.marginal(clique)
 
@@ -98,9 +98,7 @@ class BestResponse(DataPlayer[Responses]):
         """The records so far."""
         return state
 
-    def respond(
-        self, problem: Problem, state: Responses, answers: Answers, rng: np.random.Generator
-    ) -> Responses:
+    def respond(self, problem: Problem, state: Responses, answers: Answers, rng: Rng) -> Responses:
         """A few records more."""
         queries = [a for a in answers if isinstance(a, MeasuredCell)]
         if not queries:
@@ -129,9 +127,7 @@ class BestResponse(DataPlayer[Responses]):
         return state.model
 
 
-def _sum(
-    shape: tuple[int, ...], queries: Sequence[MeasuredCell], weights: NDArray[np.float64]
-) -> History:
+def _sum(shape: tuple[int, ...], queries: Sequence[MeasuredCell], weights: Floats) -> History:
     """The weighted sum of the queries."""
     width = max(len(query.clique) for query in queries)
     columns = np.full((len(queries), width), -1, np.int64)
@@ -143,7 +139,7 @@ def _sum(
     return History.empty(shape).add_many(columns, codes, weights, complements)
 
 
-def uniform_queries(problem: Problem, number: int, rng: np.random.Generator) -> list[MeasuredCell]:
+def uniform_queries(problem: Problem, number: int, rng: Rng) -> list[MeasuredCell]:
     """Independent draws from the uniform law over all cells and their complements."""
     sizes = np.array([cells(problem.shape, c) for c in problem.cliques], dtype=np.float64)
     queries: list[MeasuredCell] = []

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy._types import Table
+from understudy._types import Rng, Table
 from understudy.models import Decomposable, View
 from understudy.models.decomposable import project
 from understudy.players.base import Answers, Clique, DataPlayer, Kind, MeasuredCell, Problem
@@ -107,9 +107,7 @@ class MultiplicativeWeights(DataPlayer[Weights]):
         """The current distribution."""
         return Universe(np.exp(state.log_weights))
 
-    def respond(
-        self, problem: Problem, state: Weights, answers: Answers, rng: np.random.Generator
-    ) -> Weights:
+    def respond(self, problem: Problem, state: Weights, answers: Answers, rng: Rng) -> Weights:
         """One update per answer, and replays of the measured ones."""
         cells = [answer for answer in answers if isinstance(answer, MeasuredCell)]
         log_w = state.log_weights.copy()
@@ -204,7 +202,7 @@ class SoftmaxResponse(DataPlayer[Combination]):
         return Universe(self.distribution(state.query))
 
     def respond(
-        self, problem: Problem, state: Combination, answers: Answers, rng: np.random.Generator
+        self, problem: Problem, state: Combination, answers: Answers, rng: Rng
     ) -> Combination:
         """Keep p_t for the average and move q_t towards the vertices."""
         total, kept = state.total, state.kept

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Bools, Floats, Whole
 from understudy.players.base import Answers, Kind, Problem, View
 from understudy.players.data.response import Responses
 from understudy.players.query.weights import QueryWeights
@@ -70,9 +70,7 @@ class Recycling:
             scale *= 1 + 1e-13
 
     @classmethod
-    def _at(
-        cls, samples: int, draws: NDArray[np.int64], recycled: NDArray[np.bool_], scale: float
-    ) -> tuple[Charge, ...]:
+    def _at(cls, samples: int, draws: Whole, recycled: Bools, scale: float) -> tuple[Charge, ...]:
         """The charges where B ends at `scale` rows."""
         charges: list[Charge] = []
         for t, (number, tossed) in enumerate(zip(draws, recycled, strict=True), 1):
@@ -111,6 +109,6 @@ class Recycling:
         return (*kept, *QueryWeights.draw(problem, gate, view, round + 1))
 
 
-def _rising(t: int | NDArray[np.int64], rounds: int) -> NDArray[np.float64]:
+def _rising(t: int | Whole, rounds: int) -> Floats:
     """B_t in parts of the last: η falls as t^(−1/4)."""
     return (np.asarray(t) / (rounds - 1)) ** 0.25

@@ -8,13 +8,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from understudy.errors import (
-    BudgetExhausted,
-    LedgerError,
-    PrivacyError,
-    UnderstudyError,
-    WorkError,
-)
+from understudy.errors import BudgetExhausted, LedgerError, PrivacyError, UnderstudyError, WorkError
 from understudy.privacy import accounting
 from understudy.privacy.chain import Entry
 from understudy.privacy.cost import Event, Plan, Zcdp

@@ -29,6 +29,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Floats
 from understudy.errors import PrivacyError
 from understudy.privacy.cost import Selection
 from understudy.privacy.exact import Tables
@@ -60,8 +61,8 @@ class Models:
     scorers: tuple[Scorer, ...] | None = None
     sensitivity: float = 1.0
     cliques: tuple[tuple[int, ...], ...] = ()
-    tables: tuple[tuple[NDArray[np.float64], ...], ...] = ()
-    costs: tuple[tuple[NDArray[np.float64], ...], ...] = ()
+    tables: tuple[tuple[Floats, ...], ...] = ()
+    costs: tuple[tuple[Floats, ...], ...] = ()
 
     SENSITIVITY: ClassVar[int] = _GRID + 1
 
@@ -112,7 +113,7 @@ def divergence_scores(
     return _on_grid(np.array(values, dtype=np.float64))
 
 
-def _divergence(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
+def _divergence(p: Floats, q: Floats) -> float:
     if p.shape != q.shape:
         raise PrivacyError(f"a model's table has shape {q.shape}, not {p.shape}")
     middle = p + q
@@ -135,7 +136,7 @@ def cost_scores(models: Models, rows: NDArray[Any]) -> Counts:
     return np.array(scores, np.int64)
 
 
-def _on_grid(values: NDArray[np.float64]) -> Counts:
+def _on_grid(values: Floats) -> Counts:
     """⌊256·value⌉; what is no number counts as the worst."""
     bounded = np.nan_to_num(values * _GRID, nan=-_LARGEST, posinf=_LARGEST, neginf=-_LARGEST)
     return np.rint(np.clip(bounded, -_LARGEST, _LARGEST)).astype(np.int64)
@@ -175,7 +176,7 @@ class BestModels(Positions):
         return cost_scores(self.models, held)
 
 
-def _require_costs(each: Sequence[NDArray[np.float64]], facts: Facts) -> None:
+def _require_costs(each: Sequence[Floats], facts: Facts) -> None:
     """One table per column, with as many values; all with the same number of choices."""
     sizes = tuple(table.shape[0] if table.ndim == 2 else 0 for table in each)
     if sizes != facts.shape or len({table.shape[1] for table in each}) != 1 or not each[0].size:

@@ -27,8 +27,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Floats, Whole
 from understudy.errors import PrivacyError
 from understudy.privacy.cost import Gaussian, Laplace, SampledGaussian, SampledSelection, Selection
 from understudy.privacy.exact import Learned, kernels
@@ -50,8 +50,8 @@ _INSIDE = 1 - 1e-6
 # the charge covers. Up to this scale the chance of that is below e^−200.
 _LARGEST_SCALE = 2.0**54
 
-Reals = NDArray[np.float64]
-Counts = NDArray[np.int64]
+Reals = Floats
+Counts = Whole
 
 
 @dataclass(frozen=True, slots=True, eq=False)

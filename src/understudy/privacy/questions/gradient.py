@@ -42,6 +42,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Floats
 from understudy.errors import PrivacyError
 from understudy.privacy.cost import SampledGroups
 from understudy.privacy.exact import Tables
@@ -67,7 +68,7 @@ _MOST_SLOTS = 2**16
 # Rows that are added up at once: few enough to stay in a processor's cache.
 _BLOCK = 256
 
-Reals = NDArray[np.float64]
+Reals = Floats
 Steps = NDArray[np.int32]
 
 

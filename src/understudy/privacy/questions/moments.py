@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Clique, Floats
 from understudy.errors import PrivacyError
 from understudy.privacy import planning
 from understudy.privacy.cost import SampledGaussian
@@ -41,7 +41,7 @@ GRID = 2**12
 """Features are multiples of 1/4096."""
 KINDS = ("fourier", "relu", "softplus")
 
-Reals = NDArray[np.float64]
+Reals = Floats
 # Entries of the features that are held at once.
 _BLOCK = 4_000_000
 

@@ -26,8 +26,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Floats, Whole
 from understudy.errors import PrivacyError
 from understudy.privacy.buckets import MOST_ROWS, UNIT, clipped
 from understudy.privacy.cost import Laplace, Selection
@@ -66,9 +66,7 @@ def covered(sensitivity: int, drawn: float, scale: float, gamma: float) -> bool:
     )
 
 
-def half_log_odds(
-    scores: NDArray[np.int64], rows: int, scale: float, gamma: float, drawn: float
-) -> NDArray[np.float64]:
+def half_log_odds(scores: Whole, rows: int, scale: float, gamma: float, drawn: float) -> Floats:
     """h of every coin, rounded; `scores` in units of 1/`UNIT` row."""
     minus_log = gamma + np.maximum(UNIT * rows - scores, 0) / (UNIT * scale)
     logit = -(minus_log + np.log(-np.expm1(-minus_log)))

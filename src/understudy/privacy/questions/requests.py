@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique, Table
+from understudy._types import Clique, Table, Whole
 from understudy.errors import PrivacyError
 from understudy.privacy.buckets import MOST_NUMBERS, MOST_ROWS
 from understudy.privacy.coarsened import Coarsened, clique_of
@@ -23,7 +23,7 @@ from understudy.privacy.mechanisms import added, top
 from understudy.privacy.products import ProductQueries
 
 Codes = NDArray[np.integer[Any]]
-Counts = NDArray[np.int64]
+Counts = Whole
 
 GRID = 16
 """Where a public real number is compared with counts it is rounded to 1/16 of a row first, so that
