@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import yaml
+from pyarrow import csv
 
 import understudy as us
 from tests.cli.cli_cases import run
@@ -24,6 +25,14 @@ def test_the_command(survey: Path, tmp_path: Path):
     inside = run(*words[:-1], folder / "entry.yaml")
     assert (inside.code, "holds no other file" in inside.err) == (2, True)
     assert us.verify(folder).passed
+
+
+def test_the_certified_rows_as_text(survey: Path, tmp_path: Path):
+    out = tmp_path / "rows.csv"
+    assert run("export", survey / "survey.release", "--format", "csv", "--out", out).code == 0
+    rows = us.Release.load(survey / "survey.release").rows
+    assert csv.read_csv(out).num_rows == rows.num_rows
+    assert csv.read_csv(out).column_names == rows.column_names
 
 
 def test_a_sheet_with_an_audit(survey: Path, tmp_path: Path):

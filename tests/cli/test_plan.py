@@ -44,7 +44,7 @@ def test_plan_says_what_error_to_expect(case):
     for figure in ("worst cell", "typical table", "certificate", "time", "memory", "budget"):
         assert shown.out.count(f"\n  {figure} ") == 1
     assert shown.out.count("estimate)") == 2
-    assert "a gain of at most 23 percentage points" in shown.out
+    assert "a gain of at most 23.2 percentage points" in shown.out
     full = run("plan", "--schema", case.schema, "--epsilon", 1, "--rows", 5000, "--full")
     assert full.out.startswith(shown.out)
     assert "age × income" in full.out

@@ -87,7 +87,7 @@ def test_releases_and_reports_name_the_ends_that_were_found(release, tmp_path):
     folder = save(release, tmp_path / "r")
     again = us.Release.load(folder)
     assert found_in_words(again) == told
-    assert f"Ends {told}." in (folder / "report.html").read_text()
+    assert f"Bounds {told}." in (folder / "report.html").read_text()
 
 
 def test_estimates_say_which_end_was_found(release):

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pyarrow as pa
+import pytest
 
 from understudy import report
+from understudy.privacy import Relation
 from understudy.report import words
 from understudy.report.facts import unmeasured
 from understudy.schema import Category, Schema
 
 from .conftest import TOML, Page, people, seeded
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/epsilon.md"])
+def test_the_pages_say_what_epsilon_means_in_the_words_of_plans_and_reports(page):
+    assert words.meaning(1, 1e-9, None, Relation.ADD_REMOVE) in (ROOT / page).read_text()
+
+
+def test_the_table_of_epsilons_has_the_figures_of_plans_and_reports():
+    text = (ROOT / "docs" / "epsilon.md").read_text()
+    rows = re.findall(r"^\| ([\d.]+) \| ([\d.]+) % \| ([\d.]+)", text, re.MULTILINE)
+    assert len(rows) == 7
+    for epsilon, right, gain in rows:
+        told = words.meaning(float(epsilon), 1e-9, None, Relation.ADD_REMOVE)
+        assert f"at most {right} % of the time: a gain of at most {gain} percentage" in told
 
 
 def test_a_unit_of_several_rows_is_who_is_promised(schema):
@@ -18,7 +39,7 @@ def test_a_unit_of_several_rows_is_who_is_promised(schema):
     table = people(300).append_column("person", pa.array([f"p{i // 3}" for i in range(300)]))
     made = seeded(table, whole, method="independent", workload="marginals:1")
     page = Page(report.render(made)).text
-    assert "whether a certain person had rows in" in page
+    assert "Were rows of a certain person in" in page
     assert "of those who have more than 2" in page
     assert "1 was promised" in page
 

@@ -19,12 +19,12 @@ _ABOUT = "What only you know"
 def export(
     folder: options.Folder,
     format: Annotated[
-        Literal["sdv", "frictionless", "croissant", "opendp-registry", "sheet"],
+        Literal["sdv", "frictionless", "croissant", "opendp-registry", "sheet", "csv"],
         option(
             "--format",
             "sdv: metadata for SDV's tools; frictionless: a data package; croissant: MLCommons "
             "Croissant 1.1; opendp-registry: an entry of the registry of deployments; sheet: by the "
-            "headings of ISO/IEC 27559 and NIST SP 800-226.",
+            "headings of ISO/IEC 27559 and NIST SP 800-226; csv: the certified rows as text.",
         ),
     ],
     out: Annotated[
@@ -54,6 +54,7 @@ def export(
     \b
     [bold]Example[/bold]
       understudy export patients.release --format sdv --out metadata.json
+      understudy export patients.release --format csv --out patients.synthetic.csv
       understudy export patients.release --format croissant --owner "City of Exampleton"
       understudy export patients.release --format sheet --audit patients.audit --out sheet.html
     """

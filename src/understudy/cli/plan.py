@@ -181,7 +181,7 @@ def _show(
             *_purpose_words(prepared, size),
             ("tables", forecast.measured),
             *([] if (told := by_group(prepared, forecast)) is None else [("groups", told)]),
-            *([] if ends is None else [("ends", ends)]),
+            *([] if ends is None else [("bounds", ends)]),
             ("time", time_in_words(prepared)),
             ("memory", f"about {wording.byte_size(forecast.memory_bytes)}"),
             ("budget", _left(account, unit)),

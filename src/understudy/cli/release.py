@@ -417,7 +417,7 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
             *([] if release.forecast is None else expected_errors(release.forecast)),
             *([] if (told := inferred(release)) is None else [("tables", told)]),
             *_others(release),
-            *([] if (told := found_in_words(release)) is None else [("ends", told)]),
+            *([] if (told := found_in_words(release)) is None else [("bounds", told)]),
             *(
                 []
                 if (told := contradiction(release.diagnostics)) is None

@@ -156,7 +156,7 @@ def say_plan(schema: Path, rows: int | None = None, unit: Unit | None = None) ->
             told += f" (after the limit of {unit.max_rows} per {unit.column})"
     shell.say((f"  {told}", "dim"))
     if (ends := sought_in_words(Schema.load(schema))) is not None:
-        shell.note(f"Ends {ends}.")
+        shell.note(f"Bounds {ends}.")
 
 
 def open_decisions(found: Sequence[Decision]) -> None:

@@ -88,15 +88,22 @@ class Miss:
         return self.share is not None and self.share <= SMALL
 
     def __str__(self) -> str:
-        size = "" if self.share is None else f"up to {points(self.share)}, "
-        small = "Differences of that size in it may be the model's"
-        use = small if self.small else "Do not use these columns together"
+        size = "the rows miss what was measured of it"
+        size += ", " if self.share is None else f" by up to {points(self.share)}, "
+        use = "Do not use " + self.unusable
+        if self.small:
+            use = "Differences of that size in it may be the model's"
         return (
-            f"The model could not fit {self.where}: the rows miss what was measured of it by {size}"
-            f"{self.deviations:g} standard deviations of the noise, where up to {self.limit:g} are "
-            f"plausible. {use}. The certificate holds for it too, so the release may be published with "
-            "this note; another release costs budget again, and may not fit better."
+            f"The model could not fit {self.where}: {size}which noise does not explain "
+            f"({self.deviations:.2g} standard deviations of it; up to {self.limit:.2g} are plausible). "
+            f"{use}. The certificate holds for it too, so the release may be published with this note; "
+            "another release costs budget again, and may not fit better."
         )
+
+    @property
+    def unusable(self) -> str:
+        """What not to use a release for, where that is more than small."""
+        return f"{self.where}{' together' if ' × ' in self.where else ''}"
 
 
 def contradiction(diagnostics: Mapping[str, Any]) -> Miss | None:

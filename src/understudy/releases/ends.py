@@ -28,9 +28,8 @@ def sought_in_words(schema: Schema) -> str | None:
     if not names:
         return None
     return (
-        f"of {some(names)} will be found privately, as the schema lacks their lower or upper: rare "
-        "values beyond count as values up to there, and means and sums leave out how far beyond they "
-        "lie. Public bounds, such as the limits of a form, are better: add them to the schema"
+        f"of {some(names)} will be found privately: rare values beyond them count as the nearest, also "
+        "in means and sums. Public bounds in the schema, such as the limits of a form, are better"
     )
 
 
@@ -47,6 +46,6 @@ def found_in_words(release: Release) -> str | None:
     if not told:
         return None
     return (
-        f"of {some(told)} were found privately: rows beyond, if there are any, count as values up to "
-        "there. With public bounds in the schema (lower and upper) nothing would lie beyond"
+        f"of {some(told)} were found privately: values beyond them count as the nearest. Public bounds "
+        "in the schema (lower and upper) would leave none beyond"
     )

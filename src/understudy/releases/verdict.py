@@ -130,8 +130,10 @@ def judge(figures: _Figures, advice: str = "", best: _Figures | None = None) -> 
         near = points(figures.single)
         good = f"shares in single columns (their estimates are typically within ±{near}); {good}"
     if (miss := figures.miss) is not None:
-        size = f"differences of up to {points(miss.share)} in " if miss.share and miss.small else ""
-        bad = f"{size}{miss.where}{'' if size else ' together'}; {bad}"
+        unfit = miss.unusable
+        if miss.share and miss.small:
+            unfit = f"differences of up to {points(miss.share)} in {miss.where}"
+        bad = f"{unfit}; {bad}"
     decided = _decided(figures, level, best)
     return Verdict(level, good, bad, advice, None if other is level else other, decided)
 

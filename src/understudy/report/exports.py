@@ -7,6 +7,7 @@
     opendp-registry  an entry of the OpenDP deployments registry, in YAML: what was promised and how
     sheet            a sheet by the headings of ISO/IEC 27559 and NIST SP 800-226, in Markdown, HTML or
                      JSON by the name of the file (`report.sheet`)
+    csv              the certified rows, for programs that read no Parquet
 
 What only the custodian knows (who publishes it, what it is meant for) is taken from `About`; where
 that is silent, `FILL_IN` stands in the registry entry and in the sheet, and the other formats leave it
@@ -15,6 +16,7 @@ out. What an audit found is stated where the audit is given, and nothing about a
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -22,6 +24,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
+
+from pyarrow import csv
 
 from understudy.columns.binned import Binned
 from understudy.errors import InputError
@@ -72,11 +76,22 @@ class _Subject:
         return str(self.manifest["created"])
 
     @property
+    def promise(self) -> str:
+        """The guarantee, without brackets in brackets."""
+        return self.release.promise.replace(" (one ", ": one ").removesuffix(")")
+
+    @property
+    def certificate(self) -> str:
+        """The bound, as a sentence."""
+        told = str(self.release.certificate)
+        return told[:1].upper() + told[1:]
+
+    @property
     def description(self) -> str:
         stated = f"{self.about.description.rstrip('.')}. " if self.about.description else ""
         made = self.release
         return (
-            f"{stated}{made.rows.num_rows:,} synthetic rows with {made.promise}. {made.certificate}. "
+            f"{stated}{made.rows.num_rows:,} synthetic rows with {self.promise}. {self.certificate}. "
             f"Made with understudy {self.manifest['understudy']}; the digest of the release is "
             f"sha256:{self.manifest['digest']}."
         )
@@ -322,7 +337,7 @@ def _provenance(subject: _Subject) -> dict[str, Any]:
     }
     activity = {
         "@type": "prov:Activity",
-        "prov:label": f"Release by the method {made.method.get('name')} with {made.promise}",
+        "prov:label": f"Release by the method {made.method.get('name')} with {subject.promise}",
         "prov:endedAtTime": subject.created,
         "prov:wasAssociatedWith": {"@type": "prov:SoftwareAgent", "prov:label": tool},
     }
@@ -337,8 +352,8 @@ def _limitations(subject: _Subject) -> dict[str, str]:
     made = subject.release
     found = {
         "rai:personalSensitiveInformation": f"Synthetic rows, drawn from a model of noisy answers. "
-        f"{made.promise}. {words.promise(made)}",
-        "rai:dataLimitations": f"{made.certificate}. The certificate covers {words.tables(made)} of "
+        f"{subject.promise}. {words.promise(made)}",
+        "rai:dataLimitations": f"{subject.certificate}. The certificate covers {words.tables(made)} of "
         "the rows in this dataset. Groups of fewer rows than this error are mostly noise; tables "
         "outside the workload have no certificate.",
         "rai:dataManipulationProtocol": "Noise was added to answers about the private table, a model "
@@ -401,11 +416,18 @@ def _sheet(subject: _Subject) -> str:
             )
 
 
+def _csv(subject: _Subject) -> str:
+    text = io.BytesIO()
+    csv.write_csv(subject.release.rows, text)
+    return text.getvalue().decode()
+
+
 FORMATS: dict[str, Callable[[_Subject], str]] = {
     "sdv": _sdv,
     "frictionless": _frictionless,
     "croissant": _croissant,
     "opendp-registry": _registry,
     "sheet": _sheet,
+    "csv": _csv,
 }
 """The formats, and what writes each."""

@@ -106,7 +106,7 @@ def render(
         title=about.title,
         owner=about.owner,
         verdict=verdict(release),
-        scope=scope(release.schema.unit),
+        scope=scope(release.schema.unit, brief=True),
         columns=every[:_MOST_COLUMNS],
         layout=arranged(every[:_MOST_COLUMNS]),
         more_columns=len(every[_MOST_COLUMNS:]),
@@ -445,6 +445,11 @@ def _real(value: float) -> str:
     return repr(value) if "." in repr(value) else repr(value).replace("e", ".0e")
 
 
+def _unbroken(text: object) -> str:
+    """A text whose numbers keep their units, and ε its value, at the end of a line."""
+    return str(text).replace(" %", "\u00a0%").replace("ε = ", "ε\u00a0=\u00a0")
+
+
 _TEMPLATES = environment("understudy.report")
 _TEMPLATES.filters |= {
     "at_most": at_most,
@@ -465,6 +470,7 @@ _TEMPLATES.filters |= {
     "shell": wording.quoted,
     "short": charts.short,
     "tick": charts.tick,
+    "unbroken": _unbroken,
     "up": up,
 }
 _TEMPLATES.globals |= {

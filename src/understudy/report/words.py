@@ -10,7 +10,7 @@ from understudy.privacy.relation import Relation
 from understudy.releases import Release
 from understudy.report.facts import unmeasured
 from understudy.units import Unit, things
-from understudy.wording import number, percent, points
+from understudy.wording import number
 
 _SMALL = ("zero", "one", "two", "three", "four", "five", "six")
 
@@ -38,20 +38,20 @@ def meaning(epsilon: float, delta: float, unit: Unit | None, relation: Relation)
     For a prior of one half, where the gain is largest, P(right) ≤ (e^ε + δ)/(1 + e^ε); see
     `understudy.audit.ceiling`.
     """
-    right = ceiling.accuracy(epsilon, delta)
+    right = math.ceil(1e3 * ceiling.accuracy(epsilon, delta) - 1e-9) / 10
     who = protected(unit)
-    asked = f"whether a certain {who} was in the table"
+    asked = f"Was a certain {who} in the table?"
     if unit is not None and unit.family:
         parent = f"row of {unit.column.partition('.')[0]}"
-        asked = f"whether a certain {parent}, with all its {unit.family}, was in the tables"
+        asked = f"Was a certain {parent}, with all its {unit.family}, in the tables?"
     elif unit is not None:
-        asked = f"whether a certain {who} had rows in the table"
+        asked = f"Were rows of a certain {who} in the table?"
     if relation is Relation.REPLACE:
-        asked = f"which of two values a certain {who} of the table had"
+        asked = f"Which of two values did a certain {who} of the table have?"
     return (
-        f"Ask {asked}: a coin toss is right 50 % of the time. With this release, nobody who starts "
-        f"from there can be right more than {percent(right)} of the time: a gain of at most "
-        f"{points(right - 0.5)}, whatever else they know and whatever attack they use."
+        f"{asked} Guessing is right 50 % of the time. With this release, whoever starts from there can "
+        f"be right at most {right:g} % of the time: a gain of at most {right - 50:.3g} percentage "
+        f"points, whatever else they know and whatever they try."
     )
 
 

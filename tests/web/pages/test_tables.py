@@ -309,7 +309,7 @@ def test_the_number_of_rows_is_for_forecasts_alone(custodian):
     page.post(f"{at}/budget", epsilon="3", sure="yes")
     planned = page.client.get(f"{at}/plan", params=FAST).text
     assert "<b>1,200 rows</b> (counted in the file, in two digits" in planned
-    assert "whether a certain patient_id had rows in the table" in planned
+    assert "Were rows of a certain patient_id in the table?" in planned
     assert "All figures are of at most 1 row of each patient_id" in planned
     said = page.client.get(f"{at}/plan", params={**FAST, "rows": "500"}).text
     assert "<b>500 rows</b> (assumed)" in said
