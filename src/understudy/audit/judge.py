@@ -36,11 +36,9 @@ LEVELS = (0.001, 0.01)
 """False-positive rates at which TPR is reported."""
 _SIDES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """Shares of all coins that are guessed "in", and "out"."""
-_QUANTILES = np.linspace(0, 1, 201)
-"""Where thresholds are tried."""
+_QUANTILES = np.linspace(0, 1, 201)  # Where thresholds are tried
 _LEAST_RUNS = 6
-_WRONG = 0.45
-"""An AUC below this on the fitting runs turns a rule round."""
+_WRONG = 0.45  # An AUC below this on the fitting runs turns a rule round
 
 
 @dataclass(frozen=True, slots=True)

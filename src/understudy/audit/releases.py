@@ -34,8 +34,7 @@ from understudy.schema import Schema
 
 Codes = Whole
 
-_TRIED = 20
-"""Records drawn for each that is planted; the farthest from the background are taken."""
+_TRIED = 20  # Records drawn for each that is planted; the farthest from the background are taken
 
 
 @dataclass(frozen=True, slots=True, eq=False)

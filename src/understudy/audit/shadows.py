@@ -15,8 +15,7 @@ from scipy import special
 from understudy._types import Bools, Floats
 from understudy.errors import InputError
 
-_POOL_BELOW = 64
-"""Fewer shadows than this on a side give no variance of their own: rows share one."""
+_POOL_BELOW = 64  # Fewer shadows than this on a side give no variance of their own: rows share one
 _LEAST = 1e-12
 
 
@@ -92,8 +91,7 @@ def train_network(features: Floats, members: Bools, *, key: int) -> Callable[[Fl
 
 # --- discriminants --------------------------------------------------------------------------------
 
-_SHRINK = 0.1
-"""Towards the diagonal, so that few runs and equal features do no harm."""
+_SHRINK = 0.1  # Towards the diagonal, so that few runs and equal features do no harm
 
 
 def fit_discriminant(vectors: Floats, inside: Bools) -> Callable[[Floats], Floats]:

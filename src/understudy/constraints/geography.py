@@ -36,8 +36,7 @@ KEYS = ("latitude", "longitude", "mask", "polygons", "grid", "centroids")
 _FINEST = 8
 _MOST_TESTS = 4_000_000
 _MOST_PAIRS = 1_000_000
-# Draws before a place is taken from the test points of its pair of bins.
-_TRIES = 16
+_TRIES = 16  # Draws before a place is taken from the test points of its pair of bins
 
 Codes = NDArray[np.integer[Any]]
 

@@ -36,32 +36,25 @@ from understudy.models import Measured, View
 from understudy.queries import sizes
 from understudy.wording import nothing, points, points_between
 
-_MEAN = 0.8
-"""E|N(0, 1)| = √(2/π)."""
+_MEAN = 0.8  # E|N(0, 1)| = √(2/π)
 _COLUMN, _PAIR, _HIGHER = 1.0, 0.03, 0.002
 """φ² that a column, a pair and a larger table are believed to have."""
-_UNSEEN = 0.01
-"""φ² of a pair that a released model does not show."""
-_DRAWN = 0.07
-"""s: what systematic resampling and swaps leave of the variance of sampling."""
-_EVEN = 50.0
-"""Counts above this are drawn almost evenly."""
+_UNSEEN = 0.01  # φ² of a pair that a released model does not show
+_DRAWN = 0.07  # s: what systematic resampling and swaps leave of the variance of sampling
+_EVEN = 50.0  # Counts above this are drawn almost evenly
 _LARGE = 2.0
 """Interactions of three and more columns grow with a cell up to about this many times the mean."""
-_SKEW = 1.2
-"""Shares of a column fall as 1/k^skew, before anything is known of it."""
+_SKEW = 1.2  # Shares of a column fall as 1/k^skew, before anything is known of it
 _GUESS = 1.3
 """g: a large cell of which nothing is known is off by about this much of its share; a cell with less
 than a row by twice it, for a row is there or is not."""
-_BLIND = 0.85
-"""At this share of the error that knowing nothing would have, a release is noise."""
+_BLIND = 0.85  # At this share of the error that knowing nothing would have, a release is noise
 _GROUPS = 24
 _CELLS = 4_000
 _LOOKED_AT, _AT_ONCE, _TOP = 1_000_000, 16_000_000, 100
 """Cells of a table of a released model that is looked at, of all that are held in memory, and how many
 of the worst cells of each are compared with all others."""
-_SURE = 1.645
-"""Nine intervals of ten hold: so many deviations of a normal law."""
+_SURE = 1.645  # Nine intervals of ten hold: so many deviations of a normal law
 _WORST_SPREAD, _SHOWN_SPREAD = 0.7, 0.6
 """Standard deviation of ln(worst cell / forecast), before a release and after it."""
 _MEDIAN, _CORE, _TAIL = 0.82, 0.25, 3

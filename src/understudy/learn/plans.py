@@ -48,13 +48,11 @@ _STEPS, _RATE, _CLIP = 400, 0.1, 2.0
 _LONGEST_DELAY = 10**6  # far from where whole numbers of weights would not fit
 _OF_PICKS = {"delay": None, "iterate": "tail", "noise": "gumbel", "start": None}
 """Settings of frank-wolfe that sgd has not, as they are where nobody gives them."""
-_START = 0.1
-"""Of ρ, what the constant that frank-wolfe begins at gets."""
+_START = 0.1  # Of ρ, what the constant that frank-wolfe begins at gets
 _PICKS = {"classes": (0.6, 2), "numbers": (1.8, 3)}
 """Factor and power of ln K in the number of picks."""
 _FIRST_STEP = {"classes": 1.0, "numbers": 0.125}
-_SURE = 8
-"""Fewer picks than this are taken for uncertain ones."""
+_SURE = 8  # Fewer picks than this are taken for uncertain ones
 _RADIUS = {
     ("frank-wolfe", "classes"): 80.0,
     ("frank-wolfe", "numbers"): 8.0,

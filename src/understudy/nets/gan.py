@@ -40,8 +40,7 @@ Layers = tuple[tuple[Array, Array], ...]
 
 _SLOPE = 0.2
 _ADAM = optax.scale_by_adam(b1=0.5, b2=0.9)
-_HELD = 1.0
-"""Weight of holding the generator to the value it was conditioned on."""
+_HELD = 1.0  # Weight of holding the generator to the value it was conditioned on
 _LEAST = 1e-3
 _CHUNK = 4096
 

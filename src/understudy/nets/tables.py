@@ -36,14 +36,11 @@ Numbers = Whole
 Index = NDArray[np.int32]
 
 _ENTRIES = 50_000_000
-_NOWHERE = np.iinfo(np.int32).max
-"""An index beyond every array."""
-_FAN = 16
-"""Rows added at once when gradients are summed."""
+_NOWHERE = np.iinfo(np.int32).max  # An index beyond every array
+_FAN = 16  # Rows added at once when gradients are summed
 _TILES = [(rows, width) for rows in (16, 32, 64, 128) for width in range(8, 257, 8)]
 """Rows and width of a tile."""
-_GATHER = 20
-"""What a gathered number costs, in products."""
+_GATHER = 20  # What a gathered number costs, in products
 
 
 @dataclass(frozen=True, eq=False, slots=True)

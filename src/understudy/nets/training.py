@@ -45,19 +45,14 @@ Report = Callable[[int, int, float], None]
 """report(step, steps, loss)."""
 
 _STRETCH = 25
-_COLUMNS = 10.0
-"""Weight of the columns, which are known best."""
-_TABLES = 0.3
-"""Weight of what was expected of a table."""
-_LEAST = 1e-4
-"""Shares below this are held no closer than this one."""
+_COLUMNS = 10.0  # Weight of the columns, which are known best
+_TABLES = 0.3  # Weight of what was expected of a table
+_LEAST = 1e-4  # Shares below this are held no closer than this one
 _TINY = 1e-9
 _HELD = 0.1
 """f: what is trained on has this much more noise variance, what is held out 1/f times more."""
-_LAST = 5
-"""A fifth of all steps is taken at the end, on everything."""
-_PATIENCE = 200
-"""Steps without a gain that end the search, at least."""
+_LAST = 5  # A fifth of all steps is taken at the end, on everything
+_PATIENCE = 200  # Steps without a gain that end the search, at least
 _ADAM = optax.scale_by_adam(b2=0.99)
 _COMPILE = {"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False}
 """No search for the fastest kernels: it takes longer than training, and what it finds varies."""

@@ -46,8 +46,7 @@ _ALONE = 24
 _SORTED = 1_000
 _RUN = 2_000
 
-# Up to so many cells the free ones are listed; beyond, one is found by rejection.
-_LISTED = 1_000
+_LISTED = 1_000  # Up to so many cells the free ones are listed; beyond, one is found by rejection
 
 Integers = Whole
 

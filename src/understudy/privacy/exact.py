@@ -35,8 +35,7 @@ T = TypeVar("T")
 _CACHE_CELLS = 32_000_000
 # Exact cells beyond the cache that are held at once.
 _CHUNK_CELLS = 8_000_000
-_HELD_CELLS = 32_000_000
-"""A table beyond it that is to be merged is never held whole."""
+_HELD_CELLS = 32_000_000  # A table beyond it that is to be merged is never held whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,7 @@ from understudy.privacy.relation import Relation
 Reals = Floats
 Counts = Whole
 
-_FINE = 2**16
-"""Targets that are numbers are added up in steps of one over this."""
+_FINE = 2**16  # Targets that are numbers are added up in steps of one over this
 
 
 @dataclass(frozen=True, slots=True)

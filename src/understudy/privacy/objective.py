@@ -74,8 +74,7 @@ _STEPS, _HALVINGS = 200, 60
 # Up to so many rows, records or units of noise, float64 loses far less of a gradient than half of γ,
 # and up to such a jacobian nothing of what makes a Hessian positive.
 MOST_ROWS, _FLATTEST = 2.0**27, 2.0**10
-# Of ρ, what hides the distance from the exact minimum.
-_OUTPUT = Fraction(1, 100)
+_OUTPUT = Fraction(1, 100)  # Of ρ, what hides the distance from the exact minimum
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,10 +67,8 @@ _U = 2.0**-53
 # Discrete noise from here on is taken for a rounded real one; below, by its own law, if few differ.
 _REAL_SIGMA = 20.0
 _MOST_LATTICES = 24
-# Beyond this a plan would take seconds to account for, and zCDP takes over.
-_MOST_PARTS = 256
-# ε may grow by so much for that.
-_APART = 1e-9
+_MOST_PARTS = 256  # Beyond this a plan would take seconds to account for, and zCDP takes over
+_APART = 1e-9  # ε may grow by so much for that
 # Cells of a continuous law: in units of its noise, and in number for a pick.
 _CELL = 0.05
 _CELLS = 128

@@ -39,8 +39,7 @@ from understudy.privacy.pairs import Floats, Losses
 
 _U = 2.0**-53
 _ROOT = math.sqrt(2 * math.pi)
-# What ε may grow by for a Gaussian that ends the sum, relatively.
-_SMOOTHING = 5e-5
+_SMOOTHING = 5e-5  # What ε may grow by for a Gaussian that ends the sum, relatively
 # Periods end where D has fallen by e^−20, sums 7 standard deviations of a Gaussian's transform away.
 _FALL = 20.0
 _END = 7.0

@@ -17,8 +17,7 @@ from understudy.queries.evaluate import Counter, SparseCounter
 from understudy.schema.family import Layout
 from understudy.schema.views import POSITIONS, positions
 
-_CHUNK = 1 << 20
-"""Views that are held at once."""
+_CHUNK = 1 << 20  # Views that are held at once
 
 At = tuple[Whole, Whole, Whole]
 """Families, a child of each and a sibling of that child; −1 where there is none."""

@@ -78,8 +78,7 @@ _DAMAGES = (
     *(zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError),
 )
 _NO_HASH = "0" * 64
-_INDEX = 8
-"""Values that the index has for every table that was measured, or a few more."""
+_INDEX = 8  # Values that the index has for every table that was measured, or a few more
 _LINK = {"seq": 10**9, "digest": _NO_HASH, "prev": _NO_HASH, "hash": _NO_HASH}
 _STAMP = {"reservation": _NO_HASH, "writer": "w" * 64, "time": "t" * 32}
 

@@ -62,10 +62,8 @@ WORST = "certificate"
 VARIATION = "certificate of total variation"
 ROWS = "number of rows"
 
-# Cells up to which marginals are compared as whole tables.
-_TABULATED = 20_000_000
-# Of the failure probability, what covers a privately measured n.
-_ROWS_SHARE = 0.2
+_TABULATED = 20_000_000  # Cells up to which marginals are compared as whole tables
+_ROWS_SHARE = 0.2  # Of the failure probability, what covers a privately measured n
 
 
 def worst_charge(rho: Fraction) -> Charge:

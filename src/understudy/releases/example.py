@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = 6
 _ROWS = 2_000
-_GOOD = 0.5
-"""The width of a certified interval, over the share it is about."""
+_GOOD = 0.5  # The width of a certified interval, over the share it is about
 
 
 def example(release: Release) -> str | None:

@@ -27,8 +27,7 @@ from understudy.players.base import Answer, Measured, MeasuredCell, PickedQuery
 from understudy.releases import form
 
 NAME = "measurements.npz"
-_LEAST_SIGMA = 1e-9
-"""No release draws less noise; a stranger's bundle may claim to."""
+_LEAST_SIGMA = 1e-9  # No release draws less noise; a stranger's bundle may claim to
 MOST_COUNTS = 10_000
 """Bundles without the file list the counts of single columns of at most so many values."""
 

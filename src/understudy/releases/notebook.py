@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from understudy.releases.release import Release
 
 _PREVIEW = 5
-_SOON = 0.25
-"""Seconds between two updates of a cell."""
+_SOON = 0.25  # Seconds between two updates of a cell
 
 
 def certificate_card(certificate: Certificate) -> str:

@@ -56,8 +56,7 @@ OF = {"worst": "worst cell", "mean": "mean total variation"}
 """What a target error may speak of."""
 
 _ROWS_SHARE = Fraction(1, 100)
-_MOST_NOISE = 10**7
-"""Rows that the measured number of rows may be off by, as a standard deviation."""
+_MOST_NOISE = 10**7  # Rows that the measured number of rows may be off by, as a standard deviation
 _STEPS = 14
 _NOISELESS = 10**4
 _ONE_MORE = 1.02

@@ -59,8 +59,7 @@ _NO_SCHEMA = (
     "is not public knowledge, and go on with schema.confirm(), or schema.confirm(unit=COLUMN, "
     "max_rows=K) where people have several rows. Nothing was spent"
 )
-_LOOKED_UP = 100_000_000
-"""Cells of records that a forecast looks up: about a second."""
+_LOOKED_UP = 100_000_000  # Cells of records that a forecast looks up: about a second
 
 
 @takes_options

@@ -35,17 +35,14 @@ T = TypeVar("T")
 
 _GOOD, _LIMITED = 0.05, 0.15
 """Mean total variation up to which a release is good for most analyses, and for large groups."""
-_GOOD_BOUND, _LIMITED_BOUND = SMALL, 0.10
-"""The same for the bound on the worst cell."""
+_GOOD_BOUND, _LIMITED_BOUND = SMALL, 0.10  # The same for the bound on the worst cell
 _MEAN_BETWEEN = (0.5, 2.0)
 """Before a release: the mean total variation is between so many times its forecast."""
-_EXACT = 10
-"""A share of so many times the bound is accurate to one part in so many."""
+_EXACT = 10  # A share of so many times the bound is accurate to one part in so many
 _SURE = 2.0
 """Deviations of a value's share in one column that are called typical: 95 % of values are within."""
 _EPSILONS = tuple(map(Fraction, ("0.1", "0.2", "0.5", "1", "2", "4", "8", "10")))
-_CLEARLY = 0.7
-"""An error of at most so much of another is worth a word."""
+_CLEARLY = 0.7  # An error of at most so much of another is worth a word
 
 
 class Level(StrEnum):

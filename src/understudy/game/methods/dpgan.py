@@ -29,11 +29,9 @@ if TYPE_CHECKING:
 _SIGMA = Limit(lambda s: 0.1 <= s <= 1000, "must lie between 0.1 and 1000; 1 to 4 is usual")
 _RATE = Limit(lambda q: 0 < q <= 1, "must be above 0 and at most 1; 0.02 is usual")
 _ADAPT = Limit(lambda a: 0 <= a <= 1, "must lie between 0 (off) and 1; 0.2 is usual")
-_MOST_BITS = 15
-"""Whole numbers with up to so many values are written in bits."""
+_MOST_BITS = 15  # Whole numbers with up to so many values are written in bits
 _ROWS = 20_000
-_WATCH = 0.05
-"""Of a step's cost, what watching thresholds may take at most."""
+_WATCH = 0.05  # Of a step's cost, what watching thresholds may take at most
 _WORDS = 2**32
 
 

@@ -16,8 +16,7 @@ from understudy.privacy.cost import Charge, Gaussian, Plan
 _NAMES, _CLASSES, _PAIRS = Fraction(3, 20), Fraction(1, 20), Fraction(7, 20)
 """Of ρ; sorted degrees get the rest, and blocks nothing where there is one: most of a graph's shape is
 in its degrees. Named ones need less, because they only say who has which."""
-_TRIANGLES = Fraction(1, 5)
-"""Of ρ, if they are asked for; the rest is shared as without."""
+_TRIANGLES = Fraction(1, 5)  # Of ρ, if they are asked for; the rest is shared as without
 
 
 @dataclass(frozen=True, slots=True)

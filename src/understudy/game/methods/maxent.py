@@ -49,8 +49,7 @@ _WIDE, _HIDDEN = 20, 60.0
 _SHARES = {"one": 0.25, "select": 0.10, "worst": 0.65}
 _WANTED = {"pairs": 0.3, "worst": 0.35}
 _ROUNDS, _PICKS, _PENALTY = 4, 2, 0.5
-# n/σ of a pair from which on a fit has all of its work to do.
-_SEEN = 80.0
+_SEEN = 80.0  # n/σ of a pair from which on a fit has all of its work to do
 # Cells of all pairs together, and of one: what is counted, kept and compared in memory.
 _MOST_CELLS = 200_000_000
 _MOST_TABLE = 20_000_000

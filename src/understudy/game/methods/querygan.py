@@ -63,19 +63,15 @@ _CLEAR = 4.0
 """Rows of a cell over the noise of its weight, from which on regressions are taken as they are."""
 _CURVATURE = 0.05
 """Of the ρ of a regression, what its curvature gets; less where cells do not stand out."""
-_HELD = 50_000_000
-"""Weights of a layer of random units."""
-_ETA = 0.8
-"""η in parts of √(ln|X|/T)."""
+_HELD = 50_000_000  # Weights of a layer of random units
+_ETA = 0.8  # η in parts of √(ln|X|/T)
 _FTRL = 4.0
 """η of critics that follow the regularised leader: differences of norm 1/4 are about the usual ones."""
-_FREE = (100, 400)
-"""Rounds of a leader against noisy means, which cost time alone."""
+_FREE = (100, 400)  # Rounds of a leader against noisy means, which cost time alone
 _SOONER = 0.05
 """Picks in parts of the number at which both regrets are equal: that of the leader is far below its
 bound, because it begins at the columns."""
-_PICKED = (10, 400)
-"""Rounds of the exponential mechanism, by the rule."""
+_PICKED = (10, 400)  # Rounds of the exponential mechanism, by the rule
 
 
 @dataclass(frozen=True, slots=True)

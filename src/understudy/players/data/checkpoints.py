@@ -22,12 +22,10 @@ from understudy.queries import cells
 Records = Sequence[NDArray[Any]]
 """One array of codes per column."""
 
-_LARGEST = 20_000
-"""Cells of a marginal by which checkpoints are judged."""
+_LARGEST = 20_000  # Cells of a marginal by which checkpoints are judged
 _RIDGE = 1.0
 _TURNS, _STARTS = 30, 3
-_CAP = 0.99
-"""Costs of rows are cut off at this quantile of the costs of made-up ones."""
+_CAP = 0.99  # Costs of rows are cut off at this quantile of the costs of made-up ones
 
 
 @dataclass(frozen=True, eq=False)

@@ -59,17 +59,13 @@ Records = NDArray[np.integer[Any]]
 Pick = tuple[MeasuredCell, float]
 # Of the rate, what is left in the last round.
 _LAST_RATE = 0.01
-_NONE = 1e-6
-"""Counts below this are none."""
-_OFTEN = 10
-"""Rounds between two words on how training goes."""
-_MOST = 5_000
-"""Records of one round, where critics are not regressions against them."""
+_NONE = 1e-6  # Counts below this are none
+_OFTEN = 10  # Rounds between two words on how training goes
+_MOST = 5_000  # Records of one round, where critics are not regressions against them
 _SEEN = 8
 """Batches that critics of noisy means see of a generator that follows the leader, or of one whose
 critics add up many cells."""
-_SCALED = 10
-"""How often a table, or a list of records, is scaled to its columns."""
+_SCALED = 10  # How often a table, or a list of records, is scaled to its columns
 _FEWEST = 10_000
 """Records of a result, where a table has fewer rows: its noise is above the error of such a sample."""
 

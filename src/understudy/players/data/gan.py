@@ -46,8 +46,7 @@ if TYPE_CHECKING:
 _LEAST, _MOST, _PER_ROW = 20_000, 200_000, 4
 """Records of the final model: so many for a row, within bounds."""
 _SWEEPS = 10
-_JUDGED = 10_000
-"""Records of a checkpoint that is judged."""
+_JUDGED = 10_000  # Records of a checkpoint that is judged
 _POINTS = 200
 
 

@@ -27,13 +27,11 @@ if TYPE_CHECKING:
 
 _LEAST, _MOST, _PER_ROW = 20_000, 400_000, 8
 """Records of the final model: so many for a row, within bounds."""
-_MIX = 0.05
-"""Share of independence in other priors: their empty cells are not certain."""
+_MIX = 0.05  # Share of independence in other priors: their empty cells are not certain
 _LATER, _SLOWER = 0.7, 3.0
 """A network that was trained before takes this share of the steps, at a rate so much lower: a high rate
 would throw it off what it knows."""
-_SPREAD = 0.3
-"""Weight of the pull towards independent columns."""
+_SPREAD = 0.3  # Weight of the pull towards independent columns
 _SLICE = 30_000_000
 _CLOSE, _SMALL = 1e-3, 1e-5
 """No cell is held closer than √(its share/1000): a few spikes measured well would else outweigh all

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 LOOKED_AT = 512
 """Public rows, or made-up ones, whose gradients tell groups and thresholds."""
-_KEPT = 4
-"""Of so many public rows one is kept from the warm start."""
+_KEPT = 4  # Of so many public rows one is kept from the warm start
 _FINER = 4
 """Clustering stops at so many times the groups that are wanted, so that enough of them are alive."""
 _DEAD = 1e-2

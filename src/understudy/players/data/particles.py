@@ -18,8 +18,7 @@ State = tuple[tuple[Measured, ...], int]
 
 _LEAST = 20_000
 _FURTHER = 4
-# Records times columns that are held in memory.
-_ENTRIES = 200_000_000
+_ENTRIES = 200_000_000  # Records times columns that are held in memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,10 +32,8 @@ from understudy.models import Decomposable, View
 from understudy.models.decomposable import project
 from understudy.players.base import Answers, Clique, DataPlayer, Kind, MeasuredCell, Problem
 
-# A measured share is kept off 0 and 1, from where no later answer could move it.
-_FLOOR = 1e-9
-# Weights are normalised again before their sum leaves this range.
-_RANGE = 1e60
+_FLOOR = 1e-9  # A measured share is kept off 0 and 1, from where no later answer could move it
+_RANGE = 1e60  # Weights are normalised again before their sum leaves this range
 
 
 @dataclass(frozen=True, slots=True, eq=False)

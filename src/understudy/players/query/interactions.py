@@ -23,8 +23,7 @@ _CORRECTED = 0.8
 """A measurement with noise σ corrects what is beyond 0.8σ, the mean of |N(0, σ²)|, in a cell."""
 _CLEAR = 4.0
 """Tables of three and more columns count where their excess is clear of its noise, in deviations,"""
-_MATTERS = 0.05
-"""and where it is this share of the rows beyond that of their parts."""
+_MATTERS = 0.05  # and where it is this share of the rows beyond that of their parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,7 @@ from understudy.privacy.questions import BernoulliRejection, rejection_scale
 
 GAMMA = 0.3
 """γ: a coin comes up with probability at most e^−γ."""
-_COIN = 1 / (8 * math.expm1(-GAMMA) ** 2)
-"""ρ·B² of one coin."""
+_COIN = 1 / (8 * math.expm1(-GAMMA) ** 2)  # ρ·B² of one coin
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,8 +43,7 @@ _RESIDUALS = 2**16
 UNIT = GRID * _RESIDUALS
 """How far one row moves a sum of L0-bounded gradients: 1 in units of 2^−30·L0."""
 
-# A hair below the norm, so that float64 cannot round a row's part beyond it.
-_INSIDE = 1 - 1e-6
+_INSIDE = 1 - 1e-6  # A hair below the norm, so that float64 cannot round a row's part beyond it
 
 # Noise that passes 64 bits is cut off there, and of scores that meet so the first is picked: more than
 # the charge covers. Up to this scale the chance of that is below e^−200.

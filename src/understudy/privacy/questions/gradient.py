@@ -54,8 +54,7 @@ _INPUTS, _DELTAS = 2**12, 2**24
 UNIT = _INPUTS * _DELTAS
 """How far one row moves the sum of a group: its threshold, in units of the grid."""
 
-# A row whose norm overflows has its factors brought within these.
-_WITHIN = -(2.0**60), 2.0**60
+_WITHIN = -(2.0**60), 2.0**60  # A row whose norm overflows has its factors brought within these
 # Squares of a row's whole inputs add up to no more than this, where their sums must be exact.
 _SQUARES = 2**52
 # Thresholds within these bounds: no square that matters underflows.
@@ -63,10 +62,8 @@ _THRESHOLDS = 2.0**-100, 2.0**100
 # Room for float64 in the norms, and in shares whose squares should add up to 1.
 _INSIDE = 1 - 1e-6
 _ROUNDING = 1e-9
-# Sums of so many rows stay below 2^53.
-_MOST_SLOTS = 2**16
-# Rows that are added up at once: few enough to stay in a processor's cache.
-_BLOCK = 256
+_MOST_SLOTS = 2**16  # Sums of so many rows stay below 2^53
+_BLOCK = 256  # Rows that are added up at once: few enough to stay in a processor's cache
 
 Reals = Floats
 Steps = NDArray[np.int32]

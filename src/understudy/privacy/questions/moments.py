@@ -42,8 +42,7 @@ GRID = 2**12
 KINDS = ("fourier", "relu", "softplus")
 
 Reals = Floats
-# Entries of the features that are held at once.
-_BLOCK = 4_000_000
+_BLOCK = 4_000_000  # Entries of the features that are held at once
 
 
 @dataclass(frozen=True)
