@@ -365,10 +365,9 @@ def _others(release: Release) -> list[tuple[str, str]]:
 
 def _figure(release: Release) -> str | None:
     """A statistic of its first column, to be estimated; None where nothing can be."""
-    from understudy.report.estimated import headlines
+    from understudy.report.estimated import headlines, possible
 
-    told = release.tables and release.schema.weight == 1
-    return next(headlines(release), None) if told else None
+    return next(headlines(release), None) if possible(release) else None
 
 
 def _account(release: Release, wanted: Options) -> list[tuple[str, str]]:

@@ -49,8 +49,9 @@ Forbidden = Mapping[Clique, NDArray[np.bool_]]
 EFFORT = 60
 """Exchanges that are tried, a child, as long as there are not too many children."""
 _MOST_TRIES, _LEAST_EFFORT = 20_000_000, 6
-_SECONDS = 1.3e-8
-"""CPU seconds for one view in one table, of an exchange that is tried."""
+_TRIED, _TABLE, _COLUMN, _PAIR = 3.3e-7, 7.5e-9, 2e-8, 1.2e-9
+"""CPU seconds of an exchange that is tried: for itself, for a table without siblings, and for every
+other child of the family for a column and for a table of siblings."""
 _WANTED = 5
 """Rounds of what tables of siblings lack, with an order after every other round. A round tries as many
 exchanges as a quarter of the children with siblings, so there are half as many of the others."""
@@ -112,13 +113,16 @@ def generate(
 def expected_seconds(layout: Layout, cliques: Sequence[Clique], families: int, most: int) -> float:
     """CPU seconds that `generate` takes; from generated families (docs/benchmarks.md).
 
-    How many children they have is not known: half of `most` each is assumed, √`most` of few.
+    How many children they have is not known: half of `most` each is assumed, √`most` of few. A child
+    has a third more siblings than that, for it is likelier in a large family.
     """
     each = max(math.sqrt(most), most / 2)
     children, siblings = families * each, {twin for _, twin in layout.twins}
     pairs = sum(not siblings.isdisjoint(clique) for clique in cliques)
-    views = len(cliques) - pairs + pairs * (1 if layout.ordered else each)
-    return _SECONDS * children * _turns(children, EFFORT) * views
+    others = 2.0 if layout.ordered else each * 4 / 3 - 1
+    views = others * (_COLUMN * len(layout.child) + _PAIR * pairs) if pairs else 0.0
+    tried = _TRIED + _TABLE * (len(cliques) - pairs) + views
+    return children * _turns(children, EFFORT) * tried
 
 
 def _turns(children: float, effort: int) -> int:

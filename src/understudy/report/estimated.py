@@ -19,6 +19,12 @@ from understudy.schema import Boolean, Category
 MOST = 12
 
 
+def possible(release: Release) -> bool:
+    """Whether it has intervals: it has noisy tables, and its rows count one each, or families do."""
+    unit = release.schema.unit
+    return bool(release.tables) and not (unit is not None and unit.equal)
+
+
 def headlines(release: Release) -> Iterator[str]:
     """For each column the mean of its numbers, or the share of the commonest of its values."""
     for i, column in enumerate(release.schema.modelled):
@@ -37,8 +43,8 @@ def headlines(release: Release) -> Iterator[str]:
 
 
 def estimates(release: Release) -> tuple[Estimate, ...]:
-    """The headline figures of the first columns; none where there are no tables, or families."""
-    if not release.tables or release.schema.weight > 1:
+    """The headline figures of the first columns; none where there are no intervals."""
+    if not possible(release):
         return ()
     found = (release.estimate(asked) for asked in islice(headlines(release), MOST))
     return tuple(each for each in found if isinstance(each, Estimate))
