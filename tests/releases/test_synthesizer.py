@@ -27,6 +27,17 @@ def test_the_default_is_a_class_too():
     assert us.MaxEnt(quanta=5).get_params()["quanta"] == 5
 
 
+def test_objects_show_what_they_are(tmp_path, table, schema):
+    assert repr(us.MaxEnt(epsilon=2, purpose="model:x")) == "MaxEnt(epsilon=2, purpose='model:x')"
+    assert repr(us.MWEM(rounds=3)) == "MWEM(epsilon=1.0, rounds=3)"
+    made = us.Independent(workload="marginals:1").fit(table, schema, key=1)
+    rows = made.release.rows.num_rows
+    assert repr(made).endswith(f", fitted: {rows:,} synthetic rows × {len(schema.columns)} columns")
+    checked = us.verify(made.save(tmp_path / "m"))
+    assert repr(checked).startswith("<Verification, passed\n  ✓ manifest: digest ")
+    assert "maxent" in repr(us.METHODS)
+
+
 def test_without_a_schema_the_way_to_one_is_said_and_works(table):
     with pytest.raises(InputError, match=r"Schema\.draft\(table\).*Nothing was spent"):
         us.Independent().fit(table)

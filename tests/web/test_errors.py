@@ -26,7 +26,7 @@ from understudy.web.errors import Busy, Missing, NotReady, Refused, TooLarge, he
         (BundleError, 422, "This release cannot be opened"),
         (SchemaError, 422, "This does not work as given"),
         (InputError, 422, "This does not work as given"),
-        (Busy, 503, "The page is busy"),
+        (Busy, 503, "The web app is busy"),
         (WorkError, 507, "This does not work as given"),
         (UnderstudyError, 507, "This does not work as given"),
     ],

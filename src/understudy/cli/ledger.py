@@ -90,7 +90,9 @@ def open_(
     state = "was open already" if known else "is open"
     shell.say("dataset ", (dataset, "bold"), f" {state} in {file}")
     words.facts(_facts(opened))
-    shell.say(f"\nGive `understudy release` --ledger {file} --dataset {quoted(dataset)}")
+    shell.say(
+        f"\nGive `understudy release` --ledger {quoted(str(file))} --dataset {quoted(dataset)}"
+    )
 
 
 @app.command()
@@ -242,7 +244,7 @@ def migrate(
         return
     shell.say(("moved ", "bold"), f"from {source} to {target}")
     words.facts([(name, words.entries(count)) for name, count in known.items()])
-    shell.say(f"From now on give --ledger {target}")
+    shell.say(f"From now on give --ledger {quoted(str(target))}")
 
 
 def _existing(where: str | Place) -> Ledger:

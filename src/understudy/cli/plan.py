@@ -8,6 +8,7 @@ from rich.text import Text
 
 from understudy import wording
 from understudy.cli import options, shell, words
+from understudy.cli.commands import program
 from understudy.cli.options import ACCOUNT, flag, option
 
 if TYPE_CHECKING:
@@ -121,10 +122,10 @@ def _account(prepared: Prepared) -> tuple[Room, Dataset] | None:
 def _left(account: tuple[Room, Dataset] | None, unit: Unit | None) -> str:
     """What is left of a budget, in words."""
     if account is None:
-        own = "" if unit is None else f", with --unit {unit.column}"
+        own = "" if unit is None else f" --unit {wording.quoted(unit.column)}"
+        opening = f"`{program()} ledger open FILE --dataset NAME --epsilon TOTAL{own}`"
         return (
-            f"not tracked; to add up releases open a ledger (understudy ledger open{own}) and name it "
-            f"with --ledger and --dataset"
+            f"not tracked; to add up releases, {opening} and name FILE and NAME here and in release"
         )
     room, dataset = account
     takes = (

@@ -297,7 +297,7 @@ def _say(settings: Settings, host: str, port: int, tls: bool) -> None:
     shown = f"[{host}]" if ":" in host else host
     place = f"{'https' if tls else 'http'}://{shown}:{port}"
     address = place if settings.token is None else f"{place}/enter?token={settings.token}"
-    shell.say(("The page is at ", "bold"), address)
+    shell.say(("The web app is at ", "bold"), address)
     named, local = "named users", "whoever has this address, on this machine"
     facts = {
         "folder": f"{settings.folder}, which holds private rows",

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import combinations, groupby
 from typing import Any
@@ -82,7 +82,7 @@ class Expected:
 class Errors:
     """What to expect of every marginal of a workload."""
 
-    marginals: tuple[Expected, ...]
+    marginals: tuple[Expected, ...] = field(repr=False)
     rows: int
     mean: float
     """Mean total variation."""

@@ -37,6 +37,14 @@ class Synthesizer:
         self._release: Release | None = None
         self.set_params(**parameters)
 
+    def __repr__(self) -> str:
+        """As scikit-learn shows it: what differs from the defaults, and whether it is fitted."""
+        usual = vars(Options()) | {"epsilon": None}
+        params = self.get_params().items()
+        told = ", ".join(f"{name}={value!r}" for name, value in params if value != usual.get(name))
+        fitted = "" if self._release is None else f", fitted: {self._release.size_in_words}"
+        return f"{type(self).__name__}({told}){fitted}"
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """All parameters by name."""
         return {**self._parameters, **self._settings}

@@ -80,6 +80,13 @@ class Verification:
     checks: tuple[Check, ...]
     digest: str
 
+    def __repr__(self) -> str:
+        """A line for each check."""
+        lines = (f"{'✓' if c.passed else '✗'} {c.name}: {c.detail}" for c in self.checks)
+        return (
+            "\n  ".join((f"<Verification, {'passed' if self.passed else 'REFUSED'}", *lines)) + ">"
+        )
+
     @property
     def passed(self) -> bool:
         """Whether every check passed."""

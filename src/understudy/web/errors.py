@@ -46,7 +46,7 @@ _KINDS: tuple[tuple[type[UnderstudyError], int, str], ...] = (
     (PrivacyError, 409, _USUAL),
     (BundleError, 422, "This release cannot be opened"),
     (InputError, 422, _USUAL),
-    (Busy, 503, "The page is busy"),
+    (Busy, 503, "The web app is busy"),
     (UnderstudyError, 507, _USUAL),
 )
 """Kind, status and headline; the first that fits."""

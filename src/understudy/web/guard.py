@@ -168,7 +168,7 @@ class Guard:
                 await self._app(scope, _at_most(receive, most), out)
         except asyncio.CancelledError:  # the server stops, and does not wait for this
             if not started:
-                stopping = "The page is being stopped", "Send this again when it is back."
+                stopping = "The web app is being stopped", "Send this again when it is back."
                 await self._page(request, 503, *stopping)(scope, receive, out)
         except Exception as error:  # noqa: BLE001 - nothing of it may reach a response or a log
             route = getattr(scope.get("route"), "path", "?")

@@ -39,6 +39,9 @@ class _ByName(Mapping[str, Callable[..., Method]]):
     def __len__(self) -> int:
         return len(self._homes)
 
+    def __repr__(self) -> str:
+        return f"<Methods: {', '.join(self._homes)}>"
+
 
 METHODS = _ByName(
     {
