@@ -1,13 +1,11 @@
 """What a white-box attack is shown of a row: activations, and the gradient of the row's own loss.
 
-A model has fitted its members: their losses are small, and so are the gradients that would lower them
-further. Both are read off the parameters, for models whose shape is known:
+Both are read off the parameters, for models whose shape is known:
 
 * linear models (`coef_`, `intercept_`): logits, and the norm of the gradient in each class's weights;
 * scikit-learn's `MLPClassifier` and `MLPRegressor` (`coefs_`, `intercepts_`): the last layer's inputs,
   norm, mean and largest value of every hidden layer, and the norm of the gradient in every layer's
-  weights and in its intercepts. Hidden units come in another order in every training, so an attack that
-  learns on shadow models is shown what does not depend on it;
+  weights and in its intercepts: nothing that depends on the order of hidden units;
 * others that say theirs by `internals(X, y)`, one row of numbers per row.
 
 A pipeline is looked into behind its last transformer.

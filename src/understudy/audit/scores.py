@@ -1,14 +1,10 @@
 """Scores of single rows under a trained model; larger means more like a member.
 
-correctness   1[argmax p(x) = y]
-loss          ln p_y(x), the negative of the loss
-confidence    max p(x)
-entropy       −H(p(x)), H in bits, 0·log 0 = 0: members have *low* entropy
-logit         ln(p_y/(1 − p_y)), the statistic of LiRA: nearly normal over trainings
+correctness   1[argmax p(x) = y] loss          ln p_y(x), the negative of the loss confidence    max
+p(x) entropy       −H(p(x)), H in bits, 0·log 0 = 0: members have *low* entropy logit         ln(p_y/(1
+− p_y)), the statistic of LiRA: nearly normal over trainings
 
 A shadow-model attack is shown more of a row: outputs (`black_box`), or also the model's `inside`.
-Shadow models are trained on rows that the attacker knows; the features of their own members and of
-others are what the attack learns from. The target is only ever asked afterwards.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Private linear models with the interface of scikit-learn.
 
 **Guarantee.** What `fit` stores is (ε, δ)-DP for one row under `neighbours`; predictions are
-post-processing. Everything that steers a fit (bounds, classes, radius, number of rows, steps, noise) is
-declared or computed from declared facts; every draw is charged in a ledger before it is made. Privacy
-noise takes no seed: fitting twice gives two models, and costs twice.
-
-The arrays that `fit` is given are sealed at once; this room sees released numbers only.
+post-processing. Everything that steers a fit is declared or computed from declared facts; every draw is
+charged in a ledger before it is made. Privacy noise takes no seed: fitting twice gives two models, and
+costs twice. The arrays that `fit` is given are sealed at once.
 """
 
 from __future__ import annotations

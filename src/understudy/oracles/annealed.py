@@ -1,13 +1,9 @@
 """A batched local search: exact moves of single attributes, jumps into whole conjunctions, restarts.
 
-Every perturbation is solved on its own. From each start, ascend until no single attribute can be
-improved (all its values are compared at once); then try to make one past query of positive weight true
-as a whole, where that gains something, and ascend again. Without these jumps the search is stuck where
-three attributes must change together to gain anything.
-
-The search keeps, for every atom (value of an attribute), what the terms would pay for it if all other
-attributes stay. A move touches only the terms whose literals it turns, so time is near linear in the
-number of terms and of attributes.
+From each start, ascend until no single attribute can be improved; then try to make one past query of
+positive weight true as a whole, where that gains something, and ascend again. The search keeps, for
+every atom (value of an attribute), what the terms would pay for it if all other attributes stay, so
+time is near linear in the number of terms and of attributes.
 """
 
 from __future__ import annotations

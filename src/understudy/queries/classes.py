@@ -11,22 +11,17 @@ them; every one is a 0/1 function of the cells of the clique's marginal.
     prefixes      x ≤ v, in the column's order                      and         Π g
     halfspaces    those of conjunctions                             m of k      k·Π 2g (2 for g = 2)
 
-A halfspace asks whether at least m of its k literals hold, for every m from 1 to k: over the one-hot
-encoding {0, 1}^d that is [⟨w, x⟩ ≥ θ] with a weight of 1 (x = v) or −1 (x ≠ v) on one coordinate of
-each of the k columns and 0 elsewhere. m = 1 are the disjunctions, m = k the conjunctions.
+A halfspace asks whether at least m of its k literals hold, for every m from 1 to k: m = 1 are the
+disjunctions, m = k the conjunctions.
 
 What would say the same twice is left out: a negated literal of a column of two values is the other
-literal, and a negated literal turns a parity into its complement. Complements need no queries of
-their own: an error of q is an error of 1 − q, and players pick a side together with the query. So
-disjunctions and conjunctions of the same columns are complements of each other, and `conjunctions`
-hold the cells of the marginal among others. `prefixes` are the joint distribution function: a
-threshold at the largest value says nothing of its column, so prefixes of fewer columns are among them
-(and the last query, which is always true and never wrong). Nulls come last in a column's order:
-x ≤ v leaves them out.
+literal, and a negated literal turns a parity into its complement. Complements need no queries of their
+own: players pick a side together with the query. `prefixes` are the joint distribution function, so
+those of fewer columns are among them (and the last query, which is always true and never wrong). Nulls
+come last in a column's order: x ≤ v leaves them out.
 
 **Separator sets.** The literals "column a has value v" are one (sepFEM): two records differ in some
-column, and then a literal of it tells them apart. For records of codes that holds whatever the kind,
-though the literals may not be among its queries.
+column, and then a literal of it tells them apart.
 """
 
 import itertools

@@ -1,12 +1,9 @@
 """More synthetic rows than fit anywhere at once: a folder of Parquet files, written in parallel.
 
-Part i of P draws from the key (key, i), the i-th child of one seed sequence, so parts are independent
-of each other and of how many processes work on them: the same key and partitions give the same rows,
-on one machine and on Spark. A single part draws from the key itself, as `Release.sample` does. A part
-is written a batch at a time under another name and renamed when it is whole, so what is there is right,
-and the same call goes on where an interrupted one stopped.
-
-Costs nothing and reads no private row: this is post-processing of a released model.
+Part i of P draws from the key (key, i), the i-th child of one seed sequence, so the same key and
+partitions give the same rows, on one machine and on Spark. A single part draws from the key itself, as
+`Release.sample` does. A part is written under another name and renamed when it is whole, so the same
+call goes on where an interrupted one stopped. Post-processing of a released model: costs nothing.
 """
 
 from __future__ import annotations

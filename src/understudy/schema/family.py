@@ -1,10 +1,10 @@
 """Two tables, parents and their children, as one table of views: what a release of families is about.
 
-A family is a parent row with its s children: a household and its persons, a patient and the visits. A
-*view* of it is a row (parent, number of children, a child A, a sibling B of A). Where children have no
-order, A and B are any two different children; where they have one, B is the child before A, and the
-view says where A stands. B is null where A has no such sibling, A where there is no child at all. Every
-view has a whole weight, and those of one family sum to at most `weight`:
+A family is a parent row with its s children. A *view* of it is a row (parent, number of children, a
+child A, a sibling B of A). Where children have no order, A and B are any two different children; where
+they have one, B is the child before A, and the view says where A stands. B is null where A has no such
+sibling, A where there is no child at all. Every view has a whole weight, and those of one family sum to
+at most `weight`:
 
     children                views       weight of each
     none                    1           M
@@ -12,10 +12,9 @@ view has a whole weight, and those of one family sum to at most `weight`:
     unordered, s ≥ 2        s(s − 1)    ⌊M / (s(s − 1))⌋
     ordered                 s           ⌊M / s⌋
 
-So a family is a privacy unit with at most M rows of one flat table, and all that holds for such a unit
-(`understudy.units`) holds for it: a table of counts moves by at most M in L1 and L2 when a family
-enters or leaves, as it moves by 1 for a row, whatever the number of children is. M is a common multiple
-of the divisors where that is small enough, so that nothing is lost by rounding.
+So a family is a privacy unit with at most M rows of one flat table (`understudy.units`): a table of
+counts moves by at most M in L1 and L2 when a family enters or leaves, whatever the number of children
+is. M is a common multiple of the divisors where that is small enough.
 
 Rules are about one table (`age < 16 implies status = 'never'`) or about members of a family: a parent
 and a child, a child and its sibling or the child before (`previous.age <= age`). Those of one table are

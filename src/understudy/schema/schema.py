@@ -46,13 +46,12 @@ _LISTED = 60
 class Schema(Domain):
     """Public facts about the columns of a table, in the table's order.
 
-    `rows_public` is the number of rows where that is public; `null_values` are texts, such as
-    "?", that stand for null in every column that arrives as text. `unit` says who is protected where
-    somebody may have several rows: an identifier column, and how many rows of one of its values
-    count; without it one row is protected, by an explicit choice where `unit_word` is "row". Where it
-    is "?", a draft has left it to people, and no release accepts the schema. `read_from_rows` holds
-    "unit" where a draft chose it and nobody has confirmed it. `geography` names
-    pairs of columns that are places, and where those of synthetic rows may lie. `rules` are what every
+    `rows_public` is the number of rows where that is public; `null_values` are texts that stand for
+    null in every column that arrives as text. `unit` says who is protected where somebody may have
+    several rows: an identifier column, and how many rows of one of its values count; without it one row
+    is protected, by an explicit choice where `unit_word` is "row"; where it is "?", nobody has chosen,
+    and no release accepts the schema. `read_from_rows` holds "unit" where a draft chose it and nobody
+    has confirmed it. `geography` names pairs of columns that are places, `rules` are what every
     synthetic row keeps. With `drop_other_columns` the table may have columns that are not listed; they
     are never read.
 
