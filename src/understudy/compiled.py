@@ -165,8 +165,7 @@ def _machine() -> tuple[Any, str]:
     return binding, f"{llvmlite.__version__} {machine}"
 
 
-_LIBRARIES: list[Any] = []
-"""What holds the machine code in memory."""
+_LIBRARIES: list[Any] = []  # What holds the machine code in memory
 
 
 def _linked(code: bytes, symbol: str) -> int:

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 NOTHING = "says nothing here"
 """Of a bound that holds whatever happens."""
-_VACUOUS = 0.99995
-"""What four digits show as 1."""
+_VACUOUS = 0.99995  # What four digits show as 1
 _SPECIAL_IN_DOUBLE_QUOTES = frozenset('"$`\\!')
 _SHOWN = 6
 _WIDEST = 24

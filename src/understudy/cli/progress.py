@@ -26,10 +26,8 @@ from understudy import wording
 from understudy.cli import shell
 from understudy.progress import Progress, heed
 
-_PATIENCE = 10.0
-"""Seconds between two plain lines of one stage."""
-_MANY = 100_000
-"""Rows from which on writing may take longer than two seconds."""
+_PATIENCE = 10.0  # Seconds between two plain lines of one stage
+_MANY = 100_000  # Rows from which on writing may take longer than two seconds
 
 
 class _Clock(ProgressColumn):

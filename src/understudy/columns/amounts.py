@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy._types import Bools
 from understudy.columns.base import Column, Modelled
 from understudy.columns.binned import Binned
 from understudy.columns.category import Category
@@ -27,7 +28,7 @@ from understudy.errors import SchemaError
 NUMBER, DAY = "number", "day"
 
 Points = NDArray[Any]
-Mask = NDArray[np.bool_]
+Mask = Bools
 
 
 @dataclass(frozen=True, eq=False)

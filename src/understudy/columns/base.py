@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy._types import Bools, Rng
 from understudy.columns.reading import (
     Read,
     arrow_type,
@@ -32,14 +33,13 @@ from understudy.errors import SchemaError, WorkloadError
 MOST_CELLS = 10_000
 """The most cells one column may have."""
 
-Masks = tuple[NDArray[np.bool_], NDArray[np.bool_]]
+Masks = tuple[Bools, Bools]
 """`(inner, outer)`: cells all of whose points satisfy a predicate; cells some of whose do."""
 
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in", "not in", "is null", "is not null")
 _SPELLINGS = {"==": "=", "<>": "!="}
 _FEW = 9
-_ALIKE = 0.2
-"""How much less like a word than the nearest one others are that are named beside it."""
+_ALIKE = 0.2  # How much less like a word than the nearest one others are that are named beside it
 
 
 def near(word: str, known: Iterable[str]) -> str:
@@ -198,12 +198,12 @@ class Modelled(Column, ABC):
         """The cells of points, of the nearest legal ones where they are not; by default one each."""
         return self._nearest(points)
 
-    def _draw(self, cells: NDArray[np.intp], rng: np.random.Generator) -> NDArray:
+    def _draw(self, cells: NDArray[np.intp], rng: Rng) -> NDArray:
         """One point of each cell, uniformly."""
         return cells
 
     @abstractmethod
-    def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
+    def _emit(self, points: NDArray, null: Bools) -> pa.Array:
         """The points as an array of the declared type."""
 
     @abstractmethod
@@ -214,7 +214,7 @@ class Modelled(Column, ABC):
     def _compare(self, op: str, literals: Sequence[Any]) -> Masks:
         """Masks over the cells; `op` is "in" or one of < <= > >= with a single literal."""
 
-    def _satisfied(self, op: str, literals: Sequence[Any], array: pa.Array) -> NDArray[np.bool_]:
+    def _satisfied(self, op: str, literals: Sequence[Any], array: pa.Array) -> Bools:
         """Whether each entry of a flat array satisfies it; unspecified at nulls."""
         return self._compare(op, literals)[0][self._cell(self._read(array, self.null_values)[0])]
 
@@ -241,7 +241,7 @@ class Modelled(Column, ABC):
         missing = self.cells if self.nullable else self._stand_in()
         return np.where(valid, self._cell(points), missing).astype(self.code_dtype)
 
-    def decode(self, codes: NDArray[np.integer], rng: np.random.Generator) -> pa.Array:
+    def decode(self, codes: NDArray[np.integer], rng: Rng) -> pa.Array:
         """One value for each code, uniform within its cell, as an array of the declared type."""
         codes = np.asarray(codes)
         if len(codes) and (int(codes.min()) < 0 or int(codes.max()) >= self.size):
@@ -266,9 +266,7 @@ class Modelled(Column, ABC):
         never = np.zeros(self.size - self.cells, np.bool_)
         return np.append(inner, never), np.append(outer, never)
 
-    def evaluate(
-        self, op: str, literal: Any, array: pa.Array | pa.ChunkedArray
-    ) -> NDArray[np.bool_]:
+    def evaluate(self, op: str, literal: Any, array: pa.Array | pa.ChunkedArray) -> Bools:
         """Whether each value satisfies the predicate.
 
         Consistent with `compare`: true wherever the value's code is in `inner`, and only where it
@@ -277,7 +275,7 @@ class Modelled(Column, ABC):
         op, literals = self._predicate(op, literal)
         return np.concatenate([self._evaluate(op, literals, chunk) for chunk in flat(array)])
 
-    def _evaluate(self, op: str, literals: Sequence[Any], array: pa.Array) -> NDArray[np.bool_]:
+    def _evaluate(self, op: str, literals: Sequence[Any], array: pa.Array) -> Bools:
         null = self._encode(array, self.null_values) == self.cells
         if op in ("is null", "is not null"):
             return null if op == "is null" else ~null
@@ -285,11 +283,11 @@ class Modelled(Column, ABC):
             return ~self._satisfied("in", literals, array) & ~null
         return self._satisfied(op, literals, array) & ~null
 
-    def legal(self, array: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
+    def legal(self, array: pa.Array | pa.ChunkedArray) -> Bools:
         """Whether each entry is exactly a value that `decode` can return."""
         return np.concatenate([self._legal(chunk) for chunk in flat(array)])
 
-    def _legal(self, array: pa.Array) -> NDArray[np.bool_]:
+    def _legal(self, array: pa.Array) -> Bools:
         if not same_stored(self.arrow_type, array.type):
             return np.zeros(len(array), np.bool_)
         points, valid = self._read(array, ())
@@ -298,7 +296,7 @@ class Modelled(Column, ABC):
 
     def misfits(
         self, array: pa.Array | pa.ChunkedArray, null_values: Sequence[str] = ()
-    ) -> dict[str, NDArray[np.bool_]]:
+    ) -> dict[str, Bools]:
         """What `encode` would quietly mend, as one mask per trouble: NOT PRIVATE.
 
         "null": a null where none is allowed; "unreadable": not of the column's type;
@@ -308,7 +306,7 @@ class Modelled(Column, ABC):
         found = [self._misfits(chunk, tokens) for chunk in flat(array)]
         return {key: np.concatenate([masks[key] for masks in found]) for key in found[0]}
 
-    def _misfits(self, array: pa.Array, tokens: Sequence[str]) -> dict[str, NDArray[np.bool_]]:
+    def _misfits(self, array: pa.Array, tokens: Sequence[str]) -> dict[str, Bools]:
         there = present(array, tokens)
         points, readable = self._read(array, tokens)
         return {
@@ -354,7 +352,7 @@ def encoded(
     return [column.encode(table.column(column.name), null_values) for column in columns]
 
 
-def identical(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
+def identical(left: pa.Array, right: pa.Array) -> Bools:
     """Entry by entry the same value; a null only equals a null."""
     if pa.types.is_dictionary(left.type):
         left = left.dictionary_decode()

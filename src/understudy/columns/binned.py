@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy._types import Bools, Floats, Rng, Whole
 from understudy.columns.base import MOST_CELLS, Masks, Modelled, identical, is_whole, require_known
 from understudy.columns.reading import (
     array_of,
@@ -88,7 +89,7 @@ class Cells:
             return self.clip(points) - self.lows[0]
         return np.maximum(np.searchsorted(self.lows, points, side="right") - 1, 0)
 
-    def draw(self, cells: NDArray, rng: np.random.Generator) -> NDArray:
+    def draw(self, cells: NDArray, rng: Rng) -> NDArray:
         """One point of each cell, uniformly."""
         lows, highs = self.lows[cells], self.highs[cells]
         if self.discrete:
@@ -470,7 +471,7 @@ class Binned(Modelled):
     def _cell(self, points: NDArray) -> NDArray[np.intp]:
         return self.grid.find(points)
 
-    def _draw(self, cells: NDArray[np.intp], rng: np.random.Generator) -> NDArray:
+    def _draw(self, cells: NDArray[np.intp], rng: Rng) -> NDArray:
         if self.shape is None:
             return self._ordinary(cells, self.grid.draw(cells, rng))
         return self._ordinary(cells, self.shape.draw(self._intervals[cells], rng))
@@ -480,7 +481,7 @@ class Binned(Modelled):
         """The interval of every ordered cell: all but those of special values alone."""
         return self._cut.find(self.grid.lows)
 
-    def quantiles(self, shares: NDArray[np.float64]) -> NDArray[Any]:
+    def quantiles(self, shares: Floats) -> NDArray[Any]:
         """For every ordered cell, the points below which these shares of its rows are drawn."""
         lows, highs = self.grid.lows[:, None], self.grid.highs[:, None]
         if self.shape is not None:
@@ -489,7 +490,7 @@ class Binned(Modelled):
             return np.minimum(lows + np.floor(shares * (highs - lows + 1.0)), highs)
         return lows + shares * (highs - lows)
 
-    def uncertain(self, search: Search, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    def uncertain(self, search: Search, shares: Floats) -> Floats:
         """For every ordered cell of these shares of rows, the deviation of its sum by the noise of a
         found shape, for one row; see `Shape.uncertain`.
 
@@ -505,7 +506,7 @@ class Binned(Modelled):
         return np.minimum(own, shares * width / 2)
 
     def beyond(
-        self, search: Search, shares: NDArray[np.float64]
+        self, search: Search, shares: Floats
     ) -> tuple[tuple[float, float], tuple[float, float]]:
         """Below and above what was found: the share of rows that may lie there, and how far.
 
@@ -526,7 +527,7 @@ class Binned(Modelled):
         marks = self._marks(array, tokens)
         return np.where(marks < 0, codes, len(self.grid) + marks).astype(self.code_dtype)
 
-    def decode(self, codes: NDArray[np.integer], rng: np.random.Generator) -> pa.Array:
+    def decode(self, codes: NDArray[np.integer], rng: Rng) -> pa.Array:
         """One value for each code, special values as declared; see `Modelled.decode`."""
         if not self.special:
             return super().decode(codes, rng)
@@ -564,7 +565,7 @@ class Binned(Modelled):
             points = np.where(hit, _next(points), points)
         return points
 
-    def _legal(self, array: pa.Array) -> NDArray[np.bool_]:
+    def _legal(self, array: pa.Array) -> Bools:
         legal = super()._legal(array)
         if not self.special or not same_stored(self.arrow_type, array.type):
             return legal
@@ -572,7 +573,7 @@ class Binned(Modelled):
         own = identical(array, self._specials.take(array_of(np.maximum(marks, 0))))
         return np.where(marks < 0, legal, own)
 
-    def _misfits(self, array: pa.Array, tokens: Sequence[str]) -> dict[str, NDArray[np.bool_]]:
+    def _misfits(self, array: pa.Array, tokens: Sequence[str]) -> dict[str, Bools]:
         found = super()._misfits(array, tokens)
         if not self.special:
             return found
@@ -592,7 +593,7 @@ class Binned(Modelled):
         inner, outer = self.grid.compared(op, ordinary)
         return np.append(inner, own), np.append(outer, own)
 
-    def _chosen(self, op: str, literals: Sequence[Any]) -> tuple[NDArray[np.bool_], list[Fraction]]:
+    def _chosen(self, op: str, literals: Sequence[Any]) -> tuple[Bools, list[Fraction]]:
         """Which special values satisfy it, and the literals that ordinary ones are compared with."""
         own = np.zeros(len(self.special), np.bool_)
         if op != "in":
@@ -612,7 +613,7 @@ class Binned(Modelled):
         own[[at for literal in literals if (at := place(literal)) is not None]] = True
         return own, [literal for literal in literals if place(literal) is None]
 
-    def _satisfied(self, op: str, literals: Sequence[Any], array: pa.Array) -> NDArray[np.bool_]:
+    def _satisfied(self, op: str, literals: Sequence[Any], array: pa.Array) -> Bools:
         own, ordinary = self._chosen(op, literals)
         points, valid = self._read(array, self.null_values)
         points = np.where(valid, self.grid.clip(points), self.grid.lows[0])
@@ -626,7 +627,7 @@ class Binned(Modelled):
 def decoded(
     columns: Sequence[Modelled],
     codes: Mapping[str, NDArray[np.integer]],
-    rng: np.random.Generator,
+    rng: Rng,
     scores: Mapping[str, NDArray],
 ) -> dict[str, pa.Array]:
     """The values of those columns whose codes are given, by name, drawn in the order of the columns.
@@ -646,7 +647,7 @@ def _next(points: NDArray, step: int = 1) -> NDArray:
     return points + step if points.dtype.kind == "i" else np.nextafter(points, step * inf)
 
 
-def keys(points: NDArray[Any]) -> NDArray[np.int64]:
+def keys(points: NDArray[Any]) -> Whole:
     """Whole numbers in the order of the points, neighbours one apart: for doubles, their place."""
     if points.dtype.kind == "i":
         return points.astype(np.int64)
@@ -654,19 +655,17 @@ def keys(points: NDArray[Any]) -> NDArray[np.int64]:
     return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
 
 
-def doubles(found: NDArray[np.int64]) -> NDArray[np.float64]:
+def doubles(found: Whole) -> Floats:
     """What `keys` made whole numbers of."""
     return np.where(found < 0, np.int64(-(2**63)) - found, found).view(np.float64)
 
 
-def largest(points: NDArray[np.int64]) -> int:
+def largest(points: Whole) -> int:
     """The largest absolute value, exactly: int64 cannot hold that of its own lowest."""
     return max(int(points.max()), -int(points.min())) if len(points) else 0
 
 
-def decimals_from_units(
-    units: NDArray[np.int64], type_: pa.DataType, null: NDArray[np.bool_]
-) -> pa.Array:
+def decimals_from_units(units: Whole, type_: pa.DataType, null: Bools) -> pa.Array:
     """Decimals `units / 10^scale` from their unscaled integers; ValueError if one does not fit."""
     if largest(units) >= 10**type_.precision:
         raise ValueError("a value has more digits than the type")

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy._types import Bools
 from understudy.columns.base import MOST_CELLS, Column, Masks, Modelled, is_whole, near
 from understudy.columns.brackets import at_edge
 from understudy.columns.reading import (
@@ -279,7 +280,7 @@ class Category(Modelled):
         words = {word.lower(): word for word in reversed([str(v) for v in self.values])}
         return texts_of([words.get("false", "false"), words.get("true", "true")])
 
-    def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
+    def _emit(self, points: NDArray, null: Bools) -> pa.Array:
         type_ = self.arrow_type
         if pa.types.is_dictionary(type_):
             indices = array_of(points, null).cast(type_.index_type)
@@ -394,7 +395,7 @@ class Boolean(Modelled):
     def _nearest(self, points: NDArray) -> NDArray:
         return points
 
-    def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
+    def _emit(self, points: NDArray, null: Bools) -> pa.Array:
         return converted(array_of(points.astype(np.bool_), null), self.arrow_type)
 
     def _literal(self, literal: Any) -> int:

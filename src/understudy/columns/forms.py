@@ -28,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy._types import Whole
 from understudy.columns.base import Modelled
 from understudy.columns.binned import Binned, doubles, keys
 from understudy.columns.category import Boolean, Category
@@ -329,7 +330,7 @@ class _Order:
             ends = _FIRST_DAY * _DAY_MICROS, (_LAST_DAY + 1) * _DAY_MICROS - 1
         self.first, self.last = ends
 
-    def array(self, places: Sequence[int] | NDArray[np.int64]) -> pa.Array:
+    def array(self, places: Sequence[int] | Whole) -> pa.Array:
         """The values at these places."""
         if pa.types.is_decimal(self.type):
             return pa.array([self.value(place) for place in places], self.type)

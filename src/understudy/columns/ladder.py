@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Floats
 from understudy.columns.reading import DAY, tick_of
 
 SHARES = (0.30, 0.22, 0.16, 0.12, 0.10)
@@ -225,7 +226,7 @@ def finer(scale: Scale, history: Sequence[Measured]) -> tuple[Any, ...]:
     return _owned(scale, sorted(edges - {last[0], last[-1]}), last[0])
 
 
-def repeated(scale: Scale, history: Sequence[Measured]) -> NDArray[np.float64]:
+def repeated(scale: Scale, history: Sequence[Measured]) -> Floats:
     """For each cell of the last level, the mean of all counts of just this cell, by precision."""
     sums: dict[tuple[Any, Any], float] = {}
     weights: dict[tuple[Any, Any], float] = {}

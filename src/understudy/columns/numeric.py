@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy._types import Bools, Floats, Whole
 from understudy.columns.base import is_whole
 from understudy.columns.binned import Binned, Cells, decimals_from_units, largest
 from understudy.columns.notation import Notation
@@ -95,7 +96,7 @@ class Integer(Binned):
             return round_to_integers(values), valid
         return integers(array, tokens)
 
-    def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
+    def _emit(self, points: NDArray, null: Bools) -> pa.Array:
         type_ = self.arrow_type
         if pa.types.is_decimal(type_):
             return decimals_from_units(_times(points, type_.scale), type_, null)
@@ -203,7 +204,7 @@ class Number(Binned):
     def _narrow_type(self) -> type[np.floating] | None:
         return {"float32": np.float32, "float16": np.float16}.get(self.dtype)
 
-    def _narrow(self, points: NDArray[np.float64], towards: float) -> NDArray:
+    def _narrow(self, points: Floats, towards: float) -> NDArray:
         """The nearest values of the declared float type that do not pass the points."""
         if (narrow_type := self._narrow_type) is None:
             return points
@@ -243,7 +244,7 @@ class Number(Binned):
                 values = values.astype(self._narrow_type).astype(np.float64)
         return values, valid
 
-    def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
+    def _emit(self, points: NDArray, null: Bools) -> pa.Array:
         type_ = self.arrow_type
         if self.decimals is None:
             cells = self.grid.find(points)
@@ -298,7 +299,7 @@ def _exact(value: float | None) -> Fraction:
     return Fraction(repr(value))
 
 
-def _times(points: NDArray[np.int64], power: int) -> NDArray[np.int64]:
+def _times(points: Whole, power: int) -> Whole:
     """points · 10^power; ValueError where that leaves int64 or the digits do not fit."""
     if power < 0:
         raise ValueError("the type has fewer digits after the point than the column")

@@ -23,6 +23,8 @@ import pyarrow as pa
 import pyarrow.compute
 from numpy.typing import NDArray
 
+from understudy._types import Bools, Floats, Whole
+
 pc: Any = pyarrow.compute
 """Arrow's compute functions; they are made at run time, so a type checker cannot know them."""
 
@@ -31,7 +33,7 @@ _DICTIONARY = re.compile(r"dictionary<values=(.+), indices=(\w+), ordered=([01])
 _TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns)(?:, tz=(.+))?\]")
 _DECIMAL = re.compile(r"decimal(128|256)?\((\d+), ?(-?\d+)\)")
 
-Read = tuple[NDArray, NDArray[np.bool_]]
+Read = tuple[NDArray, Bools]
 """Values, and where they are valid."""
 
 DAY = 86_400 * 10**9
@@ -89,7 +91,7 @@ def type_name(type_: pa.DataType) -> str:
     return _FLOATS.get(name, name)
 
 
-def array_of(values: NDArray[Any], null: NDArray[np.bool_] | None = None) -> pa.Array:
+def array_of(values: NDArray[Any], null: Bools | None = None) -> pa.Array:
     """Numbers or booleans as Arrow's, null where told.
 
     So does `pa.array`, but it imports pandas first, to see whether the values are its own.
@@ -126,7 +128,7 @@ def numpy_of(array: pa.Array) -> NDArray[Any]:
     return np.where(valid_of(array), values, values.dtype.type(0)) if array.null_count else values
 
 
-def valid_of(array: pa.Array) -> NDArray[np.bool_]:
+def valid_of(array: pa.Array) -> Bools:
     """Which entries are not null."""
     return numpy_of(array.is_valid()) if array.null_count else np.ones(len(array), np.bool_)
 
@@ -262,7 +264,7 @@ def _as_unicode(values: pa.Array) -> pa.Array:
         return pa.array(decoded, pa.string())
 
 
-def null_texts(texts: pa.Array, tokens: Sequence[str]) -> NDArray[np.bool_]:
+def null_texts(texts: pa.Array, tokens: Sequence[str]) -> Bools:
     """Which texts stand for null: the tokens, with or without blanks around, and empty ones."""
     known = texts_of(["", *tokens])
     return numpy_of(pc.or_(pc.is_in(texts, known), pc.is_in(pc.utf8_trim_whitespace(texts), known)))
@@ -279,7 +281,7 @@ def nulled(array: pa.Array | pa.ChunkedArray, tokens: Sequence[str]) -> pa.Array
     return pa.concat_arrays(parts)
 
 
-def present(array: pa.Array, tokens: Sequence[str] = ()) -> NDArray[np.bool_]:
+def present(array: pa.Array, tokens: Sequence[str] = ()) -> Bools:
     """Which cells hold a value, readable or not: neither null nor NaN nor a text that says so."""
     if is_text(array.type):
         texts, index = distinct_texts(array)
@@ -380,7 +382,7 @@ def tick_of(moment: datetime, tick: int) -> int:
     return micros * 1000 // tick
 
 
-def round_to_integers(values: NDArray[np.float64]) -> NDArray[np.int64]:
+def round_to_integers(values: Floats) -> Whole:
     """Nearest int64 of each float; what lies beyond int64 becomes its last value, NaN zero."""
     limit = 2.0**63
     inside = np.nan_to_num(np.rint(values), nan=0.0, posinf=limit, neginf=-limit)
@@ -440,7 +442,7 @@ def _text_to_booleans(texts: pa.Array) -> Read:
     return true, true | numpy_of(pc.is_in(lowered, texts_of(sorted(FALSE_WORDS))))
 
 
-def _rescale(values: NDArray[np.int64], unit: int, tick: int) -> NDArray[np.int64]:
+def _rescale(values: Whole, unit: int, tick: int) -> Whole:
     if tick >= unit:
         return values // (tick // unit)
     factor = unit // tick
@@ -462,7 +464,7 @@ def _iso_to_ticks(texts: pa.Array, tick: int, zoned: bool) -> Read:
     parts = pc.extract_regex(texts, _ISO)
     valid = valid_of(parts)
 
-    def number(key: str) -> NDArray[np.int64]:
+    def number(key: str) -> Whole:
         part = pc.struct_field(parts, key).fill_null(_text("0"))
         part = pc.if_else(pc.equal(part, _text("")), _text("0"), part)
         return numpy_of(part.cast(pa.int64()))
@@ -481,7 +483,7 @@ def _iso_to_ticks(texts: pa.Array, tick: int, zoned: bool) -> Read:
     return _rescale(dates.astype(np.int64), DAY, tick) + nanos // tick, valid
 
 
-def _offsets(zones: pa.Array) -> NDArray[np.int64]:
+def _offsets(zones: pa.Array) -> Whole:
     """Seconds east of Greenwich of "Z", "+02", "+0200", "+02:00" or ""."""
     digits = pc.replace_substring_regex(zones, r"[^0-9]", "")
     digits = numpy_of(pc.utf8_rpad(digits, 4, "0").cast(pa.int64()))

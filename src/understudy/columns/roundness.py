@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy._types import Bools
 from understudy.columns.base import Masks, Modelled
 from understudy.columns.binned import Binned
 from understudy.columns.reading import Read
@@ -75,7 +76,7 @@ class Roundness(Modelled):
         named = [f"{cell}, {step}" for cell in cells[: len(self.over.grid)] for step in steps]
         return named + cells[len(self.over.grid) : self.over.cells]
 
-    def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
+    def _emit(self, points: NDArray, null: Bools) -> pa.Array:
         self._refuse("how round values are is counted, never written")
 
     def _literal(self, literal: Any) -> Any:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Floats, Rng, Whole
+
 FACTS = ("leaves", "weights", "decades", "steps", "roundness")
 """What a schema file says of a shape."""
 STEEPEST = 4.0
@@ -76,7 +78,7 @@ class Shape:
         return np.array(self.leaves, np.int64 if self.discrete else np.float64)
 
     @cached_property
-    def _reached(self) -> NDArray[np.float64]:
+    def _reached(self) -> Floats:
         """Weights summed up to each leaf; a cell without any is drawn from evenly."""
         weights = np.array(self.weights, np.float64)
         stops = [*self.starts[1:], len(weights)]
@@ -85,7 +87,7 @@ class Shape:
                 weights[begin:stop] = np.diff(self._lows[begin : stop + 1])
         return np.concatenate([[0.0], np.cumsum(weights)])
 
-    def draw(self, cells: NDArray[np.intp], rng: np.random.Generator) -> NDArray[Any]:
+    def draw(self, cells: NDArray[np.intp], rng: Rng) -> NDArray[Any]:
         """One point of each cell.
 
         The rows of a cell are spread over its leaves as evenly as they can be (systematic sampling,
@@ -94,18 +96,18 @@ class Shape:
         leaf, drawn = self._at(cells, _spread(cells, len(self.starts), rng))
         return self._rounded(leaf, drawn, rng) if self.roundness else drawn
 
-    def quantiles(self, cells: NDArray[np.intp], shares: NDArray[np.float64]) -> NDArray[Any]:
+    def quantiles(self, cells: NDArray[np.intp], shares: Floats) -> NDArray[Any]:
         """The points below which these shares of each cell's rows lie, a row for each cell."""
         at = np.tile(shares, len(cells))
         return self._at(np.repeat(cells, len(shares)), at)[1].reshape(len(cells), len(shares))
 
     @cached_property
-    def _held(self) -> NDArray[np.float64]:
+    def _held(self) -> Floats:
         """What was found in every leaf; what only stands for the unseen is nothing."""
         weights = np.array(self.weights, np.float64)
         return np.where(weights > LEAST * weights.sum(), weights, 0.0)
 
-    def rows(self, cells: NDArray[np.intp]) -> NDArray[np.float64]:
+    def rows(self, cells: NDArray[np.intp]) -> Floats:
         """The share of rows that was found in each cell."""
         weights = np.array(self.weights, np.float64)
         return np.add.reduceat(weights, self.starts)[cells] / weights.sum()
@@ -125,7 +127,7 @@ class Shape:
         high = far if search.high else min(far, float(self._lows[-1]) - last)
         return (1 - half, low), (half, high)
 
-    def uncertain(self, cells: NDArray[np.intp], search: Search) -> NDArray[np.float64]:
+    def uncertain(self, cells: NDArray[np.intp], search: Search) -> Floats:
         """The deviation of the sum of each cell, of as many rows as were found there, by their noise.
 
         √Σ (σ·(x − μ))², μ the mean of the cell: over the leaves of a cell of the first level, x
@@ -155,9 +157,7 @@ class Shape:
             )
         return found
 
-    def _at(
-        self, cells: NDArray[np.intp], share: NDArray[np.float64]
-    ) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    def _at(self, cells: NDArray[np.intp], share: Floats) -> tuple[NDArray[np.intp], NDArray[Any]]:
         """The leaf and the point at a share of each cell's mass."""
         reached, starts = self._reached, np.array([*self.starts, len(self.weights)])
         begin, stop = reached[starts[cells]], reached[starts[cells + 1]]
@@ -170,7 +170,7 @@ class Shape:
         return leaf, self._inside(leaf, np.clip(inside, 0.0, 1.0))
 
     @cached_property
-    def _slopes(self) -> NDArray[np.float64]:
+    def _slopes(self) -> Floats:
         """The power of |x| that the density inside each leaf follows, from its neighbours'."""
         lows = self._lows.astype(np.float64)
         width = np.diff(lows)
@@ -198,7 +198,7 @@ class Shape:
         )
         return slopes
 
-    def _inside(self, leaf: NDArray[np.intp], inside: NDArray[np.float64]) -> NDArray[Any]:
+    def _inside(self, leaf: NDArray[np.intp], inside: Floats) -> NDArray[Any]:
         """The point at a share of each leaf's mass."""
         low, high = self._lows[leaf], self._lows[leaf + 1]
         ends = np.abs(np.stack([low, high]).astype(np.float64))
@@ -217,7 +217,7 @@ class Shape:
         return np.clip(low + share * (high - low), low, np.nextafter(high, low))
 
     @cached_property
-    def _kinds(self) -> NDArray[np.float64]:
+    def _kinds(self) -> Floats:
         """For each leaf, the sums of the chances that a value is a multiple of each step or of none.
 
         A kind is as frequent in a leaf as its multiples there are among those of the decade.
@@ -232,9 +232,7 @@ class Shape:
         chances[np.diff(lows) == 1] = 0.0
         return np.cumsum(chances, axis=1)
 
-    def _rounded(
-        self, leaf: NDArray[np.intp], points: NDArray[np.int64], rng: np.random.Generator
-    ) -> NDArray[np.int64]:
+    def _rounded(self, leaf: NDArray[np.intp], points: Whole, rng: Rng) -> Whole:
         """The points moved to near values of the leaf that are as round as the column's are."""
         sums = self._kinds[leaf]
         kind = np.sum(sums <= (rng.random(len(leaf)) * sums[:, -1])[:, None], axis=1)
@@ -257,7 +255,7 @@ def row_of(points: NDArray[Any], decades: NDArray[Any]) -> NDArray[np.intp]:
     return np.clip(np.searchsorted(decades, points, side="right") - 1, 0, len(decades) - 2)
 
 
-def multiples(lows: NDArray[np.int64], steps: NDArray[np.int64]) -> NDArray[np.float64]:
+def multiples(lows: Whole, steps: Whole) -> Floats:
     """Between neighbouring points, how many multiples of each step are none of the one before."""
     below = -(-lows[:, None] // steps)
     held = np.diff(below, axis=0)
@@ -265,7 +263,7 @@ def multiples(lows: NDArray[np.int64], steps: NDArray[np.int64]) -> NDArray[np.f
     return held.astype(np.float64)
 
 
-def _spread(cells: NDArray[np.intp], count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def _spread(cells: NDArray[np.intp], count: int, rng: Rng) -> Floats:
     """For the rows of each cell, in random order, numbers that fill [0, 1) evenly."""
     order = np.lexsort((rng.random(len(cells)), cells))
     rows = np.bincount(cells, minlength=count)

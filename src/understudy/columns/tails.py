@@ -11,22 +11,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from understudy._types import Floats
 
-_STEP = 0.125
-"""Of logarithms and of slopes, which lie on one grid."""
+_STEP = 0.125  # Of logarithms and of slopes, which lie on one grid
 _STEEPEST, _RISING = 4.0, 0.5
 """How far the logarithm falls or rises over a unit of the axis, at most."""
-_LEAST = 1 / 3
-"""A path ends where a unit of it holds fewer rows."""
-_ROUGH = 0.2
-"""By how much of themselves counts are off a smooth path, noise aside."""
+_LEAST = 1 / 3  # A path ends where a unit of it holds fewer rows
+_ROUGH = 0.2  # By how much of themselves counts are off a smooth path, noise aside
 _DRIFTS = ((0.0, 0.05), (-0.05, 0.12), (-0.15, 0.2))
 """Laws of the drift: mean and deviation of the change of the slope from unit to unit."""
-_BENDS, _WIDER = 0.1, 4.0
-"""So often it comes from a law so much wider."""
-_ENDS = 0.02
-"""The chance that a path ends within a unit."""
+_BENDS, _WIDER = 0.1, 4.0  # So often it comes from a law so much wider
+_ENDS = 0.02  # The chance that a path ends within a unit
 _POWER = 0.5
 """The mean of so high a power of the count is taken: what is hardly likely counts for less."""
 

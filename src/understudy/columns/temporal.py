@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy._types import Bools, Whole
 from understudy.columns.base import near
 from understudy.columns.binned import Binned, largest
 from understudy.columns.reading import DAY, UNITS, Read, array_of, pc, tick_of, ticks, writes_text
@@ -74,7 +75,7 @@ class _Temporal(Binned):
     def _read(self, array: pa.Array, tokens: Sequence[str]) -> Read:
         return ticks(array, tokens, tick=self._tick, form=self.format, zoned=self._zoned)
 
-    def _emit(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
+    def _emit(self, points: NDArray, null: Bools) -> pa.Array:
         type_ = self.arrow_type
         if pa.types.is_date32(type_):
             return array_of(points.astype(np.int32), null).cast(type_)
@@ -84,7 +85,7 @@ class _Temporal(Binned):
             return array_of(self._scaled(points, UNITS[type_.unit]), null).cast(type_)
         return self._formatted(points, null).cast(type_)
 
-    def _formatted(self, points: NDArray, null: NDArray[np.bool_]) -> pa.Array:
+    def _formatted(self, points: NDArray, null: Bools) -> pa.Array:
         unit = "s" if self._tick >= UNITS["s"] else "us"
         moments = array_of(self._scaled(points, UNITS[unit]), null)
         return pc.strftime(moments.cast(pa.timestamp(unit)), format=self.format or self.iso)
@@ -95,7 +96,7 @@ class _Temporal(Binned):
             return super()._written(value)
         return self._formatted(np.array([self._point(value)]), np.zeros(1, np.bool_))[0].as_py()
 
-    def _scaled(self, points: NDArray[np.int64], unit: int) -> NDArray[np.int64]:
+    def _scaled(self, points: Whole, unit: int) -> Whole:
         if self._tick % unit:
             raise ValueError("the type is coarser than the resolution")
         factor = self._tick // unit

@@ -19,8 +19,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from understudy._types import Bools, Whole
 from understudy.columns.base import MOST_CELLS, Column, Modelled, is_whole
 from understudy.columns.binned import Binned
 from understudy.columns.category import Category, checked_prefixes, is_parent
@@ -91,7 +91,7 @@ class Identifier(Column):
         texts = [self.action.format(i) for i in range(first, first + rows)]
         return pa.array(texts, pa.string()).cast(self.arrow_type)
 
-    def legal(self, array: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
+    def legal(self, array: pa.Array | pa.ChunkedArray) -> Bools:
         """Whether each entry is one the pattern writes and nobody else has."""
         texts = [text for chunk in flat(array) for text in chunk.cast(pa.string()).to_pylist()]
         head, tail = (re.escape(part) for part in _FIELD.split(self.action))
@@ -340,7 +340,7 @@ class UndeclaredBins(UndeclaredOrdered):
         """As many cells as may come of it."""
         return self._made(edges=tuple(self._even(self.quantiles)))
 
-    def found(self, counts: NDArray[np.int64]) -> Binned:
+    def found(self, counts: Whole) -> Binned:
         """The column cut where the noisy counts of the cells of `fine` reach the quantiles.
 
         Post-processing. The noisy sums up to each edge are made to grow, by the mean of the least

@@ -7,10 +7,9 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from understudy._types import Bools
 from understudy.columns import Category, Column, Modelled, UndeclaredBins, UndeclaredShape
 from understudy.columns.base import near
 from understudy.columns.reading import flat, same_stored, shown, type_name
@@ -114,7 +113,7 @@ def row_findings(
     return found
 
 
-def _examples(array: pa.ChunkedArray, mask: NDArray[np.bool_]) -> tuple[str, ...]:
+def _examples(array: pa.ChunkedArray, mask: Bools) -> tuple[str, ...]:
     """The most frequent values under the mask, with their counts."""
     counts = Counter(shown(cell) for cell in array.filter(pa.array(mask)))
     often = sorted(counts, key=lambda value: (-counts[value], value))[:_EXAMPLES]

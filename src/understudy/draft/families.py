@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from understudy._types import Whole
 from understudy.columns import Category, Column, Identifier, Integer
 from understudy.columns.base import near
 from understudy.columns.reading import flat, nulled, pc
@@ -39,12 +39,9 @@ from understudy.source import read, read_table
 
 _BINS = 16
 _SINGLE = 32
-_NEARLY = 0.99
-"""Share of families, or rows, of which a fact must hold to be proposed."""
-_LESS = 0.1
-"""How often rows of a parent may differ, as a share of how often any two rows do."""
-_FOUND = 0.9
-"""Share of children whose parent must be there."""
+_NEARLY = 0.99  # Share of families, or rows, of which a fact must hold to be proposed
+_LESS = 0.1  # How often rows of a parent may differ, as a share of how often any two rows do
+_FOUND = 0.9  # Share of children whose parent must be there
 _LARGEST = (*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 75, 100, 150, 200, 300, 500)
 _ORDERS = re.compile(
     r"visit|encounter|admission|episode|stay|order|seq|line|wave|round|number|index|nbr|(^|_)n[or](_|$)",
@@ -180,7 +177,7 @@ def _link(tables: Sequence[_Table]) -> tuple[int, str, str]:
     return at, key, foreign
 
 
-def _constant(texts: pa.Array, home: NDArray[np.int64]) -> bool:
+def _constant(texts: pa.Array, home: Whole) -> bool:
     """Whether rows of a family hardly ever differ, and far less often than any two rows.
 
     So a column in which nearly all rows have one value is not the parent's for that. Nulls say nothing.
@@ -198,7 +195,7 @@ def _constant(texts: pa.Array, home: NDArray[np.int64]) -> bool:
 
 
 def _drafted(
-    parents: _Table, key: str, children: _Table, foreign: str, sizes: NDArray[np.int64]
+    parents: _Table, key: str, children: _Table, foreign: str, sizes: Whole
 ) -> FamilySchema:
     """The schema of two tables that belong together in this way."""
     order, least = _order(children, foreign), int((sizes > 0).all())

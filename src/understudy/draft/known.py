@@ -234,8 +234,7 @@ _SCALES = (
     _list("first, second, third, fourth, fifth"),
     *(_list(" ".join(scale.split())) for scale in _LOCAL_SCALES.split(";")),
 )
-_LEAST = 3
-"""So many words make a scale; two of them may mean something else."""
+_LEAST = 3  # So many words make a scale; two of them may mean something else
 _CASES: tuple[Callable[[str], str], ...] = (str.lower, str.upper, str.capitalize)
 _STEPS = _list(
     "grade, level, stage, class, year, step, phase, tier, band, rank, quartile, quintile, "

@@ -13,18 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Bools, Floats, Whole
 from understudy.draft.names import Name
 
-Values = NDArray[np.float64]
-Counts = NDArray[np.int64]
+Values = Floats
+Counts = Whole
 
 LEAST_HOLDERS = 10
 FEW_HOLDERS = 2000
 _LEAST_SHARE = 0.001
-_MANY = 100
-"""More numbers than that, under a name that identifies, are not codes any more."""
-_COLLISIONS = 10
-"""So many amounts would be expected to agree by chance where no two numbers do."""
+_MANY = 100  # More numbers than that, under a name that identifies, are not codes any more
+_COLLISIONS = 10  # So many amounts would be expected to agree by chance where no two numbers do
 _FEW_MONTHS = 5
 """An amount of six digits ends like a month once in eight; so many do by chance once in 3·10^4."""
 _CELLS = 30
@@ -32,11 +31,10 @@ _MOVED = 0.05
 _CUT = 0.03
 _BEND = 0.01
 _GAP = 0.3
-_ALONE = 3
-"""So many times as far beyond all others as these lie apart is no amount that many share."""
+_ALONE = 3  # So many times as far beyond all others as these lie apart is no amount that many share
 
 
-def common(counts: NDArray[np.integer]) -> NDArray[np.bool_]:
+def common(counts: NDArray[np.integer]) -> Bools:
     """Which values enough rows hold to be written down: at least 10, and one in a thousand."""
     return counts >= max(LEAST_HOLDERS, ceil(_LEAST_SHARE * int(counts.sum())))
 
@@ -94,7 +92,7 @@ def are_months(values: Values) -> bool:
     return len(values) >= _FEW_MONTHS and bool(np.all(fit))
 
 
-def apart(values: Values, counts: Counts) -> NDArray[np.bool_]:
+def apart(values: Values, counts: Counts) -> Bools:
     """Which values are codes among numbers: 999 beyond the rest, -1 below counts, 0 before years.
 
     Only values that many rows hold. `values` are distinct and sorted; at least five are left.

@@ -37,8 +37,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from understudy._types import Bools, Floats, Whole
 from understudy.columns.binned import Binned
 from understudy.columns.category import Category
 from understudy.columns.numeric import Number
@@ -214,7 +214,7 @@ def _by_accident(source: Seen, target: Seen) -> bool:
     return chance > _ACCIDENT
 
 
-def _image(source: Seen, target: Seen) -> NDArray[np.int64]:
+def _image(source: Seen, target: Seen) -> Whole:
     """The code of the target for every code of the source, null included."""
     image = np.full(source.size + 1, target.size, np.int64)
     image[source.codes] = target.codes
@@ -238,10 +238,7 @@ def _mapped(source: Seen, target: Seen) -> Rule | None:
     if isinstance(column, Category | UndeclaredCategory) and column.other is not None:
         default = str(column.other)
     return _rule(
-        f"{source.word} determines {target.word}",
-        mapping=mapping,
-        default=default,
-        derived=True,
+        f"{source.word} determines {target.word}", mapping=mapping, default=default, derived=True
     )
 
 
@@ -386,7 +383,7 @@ def _says(target: Seen, code: int) -> str:
     return f"{target.word} = {target.literal(target.texts[code])}"
 
 
-def _listed(source: Seen, target: Seen, shares: NDArray[np.float64]) -> Iterator[_Told]:
+def _listed(source: Seen, target: Seen, shares: Floats) -> Iterator[_Told]:
     """Values of a column with which another always has the same value."""
     if not _alone(_crossed(source, target, source.few, target.few)).any():
         return
@@ -412,19 +409,17 @@ def _listed(source: Seen, target: Seen, shares: NDArray[np.float64]) -> Iterator
         )
 
 
-def _crossed(
-    source: Seen, target: Seen, one: NDArray[np.int64], two: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _crossed(source: Seen, target: Seen, one: Whole, two: Whole) -> Whole:
     shape = (source.size + 1, target.size + 1)
     return np.bincount(one * shape[1] + two, minlength=shape[0] * shape[1]).reshape(shape)
 
 
-def _alone(table: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _alone(table: Whole) -> Bools:
     """The lines in which one cell has all rows."""
     return (table > 0).sum(axis=1) == 1
 
 
-def _ranges(source: Seen, target: Seen, shares: NDArray[np.float64]) -> Iterator[_Told]:
+def _ranges(source: Seen, target: Seen, shares: Floats) -> Iterator[_Told]:
     """The lowest and the highest values of a column, as far as another has one value with them.
 
     What is surprising about it is judged by as many rows beside: there the value must be rarer.
@@ -452,7 +447,7 @@ def _ranges(source: Seen, target: Seen, shares: NDArray[np.float64]) -> Iterator
             yield _Told(given, (source.name, target.name), says, chance, ranged=True)
 
 
-def _first_other(line: NDArray[np.int64]) -> int:
+def _first_other(line: Whole) -> int:
     """How many entries are like the first before another comes; 0 if all are."""
     other = line != line[0]
     return int(other.argmax()) if other.any() else 0

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from understudy._types import Bools, Floats, Whole
 from understudy.columns import Category, Column, Date, Datetime, Integer, Number
 from understudy.columns.base import Modelled
 from understudy.columns.binned import Binned
@@ -23,7 +24,7 @@ _SAMPLE = 2_000
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 
 
-def sampled(rows: int) -> NDArray[np.int64]:
+def sampled(rows: int) -> Whole:
     """Some rows, evenly spread; all, where they are few."""
     return np.arange(rows) if rows <= _SAMPLE else np.arange(_SAMPLE) * (rows - 1) // (_SAMPLE - 1)
 
@@ -34,7 +35,7 @@ class Seen:
 
     column: Column
     texts: tuple[str, ...]
-    codes: NDArray[np.int64]
+    codes: Whole
 
     @property
     def name(self) -> str:
@@ -58,7 +59,7 @@ class Seen:
         return self.closed.kind
 
     @cached_property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Whole:
         """Rows of every value, and of null."""
         return np.bincount(self.codes, minlength=len(self.texts) + 1)
 
@@ -68,12 +69,12 @@ class Seen:
         return len(self.texts)
 
     @cached_property
-    def null(self) -> NDArray[np.bool_]:
+    def null(self) -> Bools:
         """Which rows have no value."""
         return self.codes == len(self.texts)
 
     @cached_property
-    def few(self) -> NDArray[np.int64]:
+    def few(self) -> Whole:
         """The codes of some rows, the same in every column: what does not hold there does not hold."""
         return self.codes[sampled(len(self.codes))]
 
@@ -88,7 +89,7 @@ class Seen:
         return self.kind if self.kind in ("date", "datetime") else None
 
     @cached_property
-    def values(self) -> NDArray[np.float64]:
+    def values(self) -> Floats:
         """Every different value as a number, in the order of the texts; NaN for what is none."""
         texts = pa.array(self.texts, pa.string())
         if self.unit == "number":
@@ -102,7 +103,7 @@ class Seen:
         return np.where(valid & np.isfinite(read) & ~special, read, np.nan).astype(np.float64)
 
     @cached_property
-    def numbers(self) -> NDArray[np.float64]:
+    def numbers(self) -> Floats:
         """Every row as a number; NaN where it has none."""
         return np.append(self.values, np.nan)[self.codes]
 
@@ -112,7 +113,7 @@ class Seen:
         return np.argsort(self.values, kind="stable")
 
     @cached_property
-    def ranked(self) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    def ranked(self) -> tuple[Floats, NDArray[np.intp]]:
         """The numbers by size, and the rows that have them."""
         rows = np.argsort(self.numbers, kind="stable")
         rows = rows[: len(rows) - int(np.isnan(self.numbers).sum())]

@@ -12,6 +12,7 @@ from enum import Enum, auto
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Bools
 from understudy.draft.names import Name
 from understudy.draft.numbers import LEAST_HOLDERS, common
 
@@ -56,8 +57,7 @@ _AMOUNT = re.compile(
     r"[-+]?[$€£¥]\s*\d[\d,.' ]*|[-+]?\d[\d,.' ]*\s*[$€£¥%]|\d{1,3}(,\d{3})+(\.\d+)?|\d+,\d+"
 )
 _ICD = re.compile(r"[A-TV-Z]\d[\dA-Z](\.?[\dA-Z]{1,4})?")
-_PHRASE = re.compile(r".*[^\W\d_]{4}.*")
-"""A word: the beginning of what has one is no coarser code."""
+_PHRASE = re.compile(r".*[^\W\d_]{4}.*")  # A word: the beginning of what has one is no coarser code
 _TOKEN = re.compile(r"(?=\S*\d)\S{4,}")
 _CODE = re.compile(r"[^\d]{1,30}|[<>≤≥]=?\s*\d+(\.\d+)?|\d+(\.\d+)?\s*\+")
 
@@ -128,9 +128,7 @@ def _is_long(texts: Sequence[str]) -> bool:
     return mean >= _LONG and words >= _WORDS
 
 
-def among_numbers(
-    name: Name, texts: Sequence[str], counts: NDArray[np.integer]
-) -> NDArray[np.bool_] | None:
+def among_numbers(name: Name, texts: Sequence[str], counts: NDArray[np.integer]) -> Bools | None:
     """Which texts are codes among numbers or dates ("N", "refused", "90+"); None where none are.
 
     Codes are few, and nothing in them can be read as a value. Codes of diseases and places, some of

@@ -23,8 +23,8 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Floats
 from understudy.estimates.points import Points
 from understudy.estimates.reduced import Reduced
 from understudy.estimates.ridge import Feature, Ridge
@@ -48,17 +48,13 @@ how much rests on it. Frozen before it was validated."""
 _NEAR = 0.2
 """How near λ is to the best: noise and what is left together have a variance that is larger than the
 least by 0.04 of that of sampling."""
-_ROUGH = 1.0
-"""The same for λ that only show where to go."""
+_ROUGH = 1.0  # The same for λ that only show where to go
 
 _SOLVED = 20_000
 """Points that weights are found on; what they leave unexplained is that of all points."""
-_TURNS = 25
-"""Of Newton's method. Goals that can be reached take a few."""
+_TURNS = 25  # Of Newton's method. Goals that can be reached take a few
 _FARTHEST = 3.0
 """Relative entropy, in nats, beyond which weights have left the model: the goal is out of reach."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,18 +19,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Floats, Whole
 from understudy.errors import WorkloadError
 from understudy.estimates.reduced import Reduced, reduced
 from understudy.models import Measured
 
-Floats = NDArray[np.float64]
-
 _FEW = 5.0
 """Cells whose variance is below this make the χ² rough, by Cochran's rule, where they are"""
-_MANY = 0.2
-"""more than this share of all."""
+_MANY = 0.2  # more than this share of all
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +184,7 @@ def _pooled(onto: Reduced, tables: Sequence[Reduced]) -> tuple[Floats, float]:
     return total / precision, precision**-0.5
 
 
-def _coarser(coarse: NDArray[np.int64], fine: NDArray[np.int64]) -> NDArray[np.int64] | None:
+def _coarser(coarse: Whole, fine: Whole) -> Whole | None:
     """Where each label of `fine` lies in `coarse`; None where one lies in two places."""
     found = np.zeros(int(fine.max()) + 1, np.int64)
     found[fine] = coarse

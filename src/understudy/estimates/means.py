@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Clique, Floats
 from understudy.estimates.frame import Condition, Frame
 from understudy.estimates.statistic import Fitted, Statistic, Undefined, Within
-
-Floats = NDArray[np.float64]
 
 
 def _share(weights: Floats, held: Floats) -> float:

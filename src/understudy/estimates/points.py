@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Clique, Floats, Whole
 from understudy.models import Empirical, View, Weighted
 
 DENSE = 20_000
@@ -25,8 +24,6 @@ INDEPENDENT = 0.05
 """The weight of that product in what errors are averaged over, so that nothing rests on a cell being
 empty in the model."""
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
 class Points:
@@ -39,7 +36,7 @@ class Points:
     """
 
     columns: Clique
-    codes: tuple[NDArray[np.int64], ...]
+    codes: tuple[Whole, ...]
     shares: Floats
     spread: Floats
     drawn: int = 0
@@ -76,15 +73,13 @@ def collapsed(
     return Points(columns, codes, np.concatenate([shares, np.zeros(APART)]), spread, drawn)
 
 
-def _margins(
-    codes: Sequence[NDArray[np.int64]], shares: Floats, sizes: tuple[int, ...]
-) -> list[Floats]:
+def _margins(codes: Sequence[Whole], shares: Floats, sizes: tuple[int, ...]) -> list[Floats]:
     held = zip(codes, sizes, strict=True)
     return [np.bincount(c, shares, size).astype(np.float64) for c, size in held]
 
 
 def _products(
-    codes: Sequence[NDArray[np.int64]], margins: list[Floats], floors: Sequence[float]
+    codes: Sequence[Whole], margins: list[Floats], floors: Sequence[float]
 ) -> tuple[Floats, Floats]:
     """(Π p, Π (p + u)) at some cells."""
     each = [m[c] for c, m in zip(codes, margins, strict=True)]
@@ -94,7 +89,7 @@ def _products(
 
 def _records(
     model: View, columns: Clique, sizes: tuple[int, ...]
-) -> tuple[list[NDArray[np.int64]], Floats, int]:
+) -> tuple[list[Whole], Floats, int]:
     """Distinct cells that the model holds, at most `MOST`; their shares; how many draws they are."""
     drawn = 0
     if isinstance(model, Weighted | Empirical):

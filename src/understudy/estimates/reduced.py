@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Clique, Floats, Whole
 from understudy.models import Measured
 
 
@@ -21,8 +20,8 @@ class Reduced:
     """
 
     clique: Clique
-    labels: tuple[NDArray[np.int64], ...]
-    values: NDArray[np.float64]
+    labels: tuple[Whole, ...]
+    values: Floats
     sigma: float
 
 

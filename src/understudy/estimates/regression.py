@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Clique, Floats
 from understudy.estimates.frame import Condition, Frame
 from understudy.estimates.statistic import Fitted, Gone, Undefined, Within
 
@@ -21,10 +20,7 @@ _RARE = Gone(
     "too few rows have it beside the noise for a coefficient; the regression is over the others"
 )
 _BASE = Gone("the others are compared with it, for too few rows have the first value", base=True)
-_STEEP = 30.0
-"""Of a logistic regression, the largest log odds; beyond, the outcome is separated."""
-
-Floats = NDArray[np.float64]
+_STEEP = 30.0  # Of a logistic regression, the largest log odds; beyond, the outcome is separated
 
 
 @dataclass(frozen=True)

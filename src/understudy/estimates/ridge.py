@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Floats, Whole
 from understudy.compiled import kernel
 
 _STEPS = 10
@@ -29,10 +30,8 @@ _SAFE = 1e-8
 _WHOLE, _PART = 1_500, 1_000
 """Cells of all tables together up to which all are solved for exactly, and how many are otherwise."""
 
-_SMALL = 32
-"""Half the size of a triangle that is inverted at once."""
+_SMALL = 32  # Half the size of a triangle that is inverted at once
 
-Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
 
@@ -40,7 +39,7 @@ Singles = NDArray[np.float32]
 class Feature:
     """What tables tell apart of one column: the value of every point, and how many there are."""
 
-    values: NDArray[np.int64]
+    values: Whole
     size: int
 
 
@@ -119,7 +118,7 @@ class Ridge:
         return Ones(np.ascontiguousarray(self._cells[:: self.every]), sum(self.sizes))
 
     @cached_property
-    def _direct(self) -> tuple[NDArray[np.int64], Singles]:
+    def _direct(self) -> tuple[Whole, Singles]:
         """The cells that tables tell most of, and the inverse factor of their matrix."""
         mass = self._few.summed(self.weights)
         most = _WHOLE if len(mass) <= _WHOLE else _PART

@@ -33,24 +33,20 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique, Codes
+from understudy._types import Bools, Clique, Codes, Floats, Rng, Whole
 from understudy.models.empirical import Empirical
 from understudy.models.weighted import Weighted
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+Mask = Bools
 Labels = NDArray[np.integer]
 
 ENOUGH = 4_000
 """So many records inside an event, counted by their weights, are taken alone."""
-_RECORDS = 100_000
-"""Records that are drawn from a model that has none."""
-_VALUES = 5_000_000
-"""Values of all columns of the records that are moved."""
+_RECORDS = 100_000  # Records that are drawn from a model that has none
+_VALUES = 5_000_000  # Values of all columns of the records that are moved
 _SWEEPS, _CLOSE = 30, 1e-4
 _RAKED, _EXACT = 2_000, 1e-7
-_PATIENCE = 50
-"""Sweeps that have to bring wanted shares nearer."""
+_PATIENCE = 50  # Sweeps that have to bring wanted shares nearer
 _PARTS = 6
 """Parts of an event that are told apart: the tables of their indicators have 2^6 cells a value."""
 _FITTED = 60
@@ -80,7 +76,7 @@ class _Drawable(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]: ...
-    def sample(self, rows: int, rng: np.random.Generator) -> list[Codes]: ...
+    def sample(self, rows: int, rng: Rng) -> list[Codes]: ...
 
 
 def as_records(model: _Drawable) -> Weighted:
@@ -181,7 +177,7 @@ def _taken(model: Weighted, which: Mask) -> Weighted:
     return replace(model, codes=codes, weights=model.weights[which])
 
 
-def _systematic(weights: NDArray[np.floating], many: int) -> NDArray[np.int64]:
+def _systematic(weights: NDArray[np.floating], many: int) -> Whole:
     """Places of so many records, each ⌊w·many⌋ or ⌈w·many⌉ times."""
     ends = np.cumsum(weights, dtype=np.float64)
     points = (np.arange(many) + 0.5) * (ends[-1] / many)

@@ -21,21 +21,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique, Codes, Table
+from understudy._types import Clique, Codes, Floats, Rng, Table
 from understudy.errors import InputError
 from understudy.models import _kernels as kernels
 
 MOST_COLUMNS = 64
 """Wide columns come first, then those that say most of them."""
-_RELATED = 0.1
-"""The least correlation with a wide column at which another one is taken in."""
-_RECORDS, _ROUNDS = 8_000, 16
-"""Records of the model that are looked at, and how often."""
+_RELATED = 0.1  # The least correlation with a wide column at which another one is taken in
+_RECORDS, _ROUNDS = 8_000, 16  # Records of the model that are looked at, and how often
 _RIDGE, _LEAST_FREE = 0.01, 0.001
 """Fitted correlations are made so much smaller; then, rounded, no eigenvalue is below the second."""
 _SWEEPS = 3
-_ROWS = 2**15
-"""Rows that are drawn together."""
+_ROWS = 2**15  # Rows that are drawn together
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +65,7 @@ class Copula:
             len(ends) < shape[i] for i, ends in zip(self.columns, self.ends, strict=True)
         )
 
-    def scores(self, codes: Sequence[Codes], rng: np.random.Generator) -> dict[int, Table]:
+    def scores(self, codes: Sequence[Codes], rng: Rng) -> dict[int, Table]:
         """A number for every row of every column: inside a cell, values are to be in their order."""
         own = [codes[i] for i in self.columns]
         parts = [
@@ -77,7 +74,7 @@ class Copula:
         ]
         return dict(zip(self.columns, np.concatenate(parts, axis=1), strict=True)) if parts else {}
 
-    def _drawn(self, codes: Sequence[Codes], rng: np.random.Generator, sweeps: int) -> Table:
+    def _drawn(self, codes: Sequence[Codes], rng: Rng, sweeps: int) -> Table:
         """Scores inside the intervals of the codes, a row for every column."""
         scores, lows, highs = _begun(codes, self.ends, rng)
         return _swept(scores, lows, highs, np.array(self.correlations), rng, sweeps)
@@ -105,7 +102,7 @@ def copula_of(
     weights: NDArray[np.floating],
     ordered: Sequence[int],
     wide: Sequence[int],
-    rng: np.random.Generator,
+    rng: Rng,
 ) -> Copula | None:
     """The copula of weighted records; None where fewer than two columns have anything to do with it.
 
@@ -168,7 +165,7 @@ def _standard(middles: Table, codes: Codes) -> Table:
 
 
 def _begun(
-    codes: Sequence[Codes], ends: Sequence[Sequence[float]], rng: np.random.Generator
+    codes: Sequence[Codes], ends: Sequence[Sequence[float]], rng: Rng
 ) -> tuple[Table, list[Table], list[Table]]:
     """Scores of every row of every column by itself, and from where to where they lie."""
     lows, highs = [], []
@@ -179,7 +176,7 @@ def _begun(
     return np.stack([_inside(*pair, rng) for pair in zip(lows, highs, strict=True)]), lows, highs
 
 
-def _inside(low: Table, high: Table, rng: np.random.Generator) -> Table:
+def _inside(low: Table, high: Table, rng: Rng) -> Table:
     """Standard normal numbers between two ends."""
     found = rng.random(low.size)
     kernels.between(low, high, found)
@@ -191,7 +188,7 @@ def _swept(
     lows: Sequence[Table],
     highs: Sequence[Table],
     matrix: Table,
-    rng: np.random.Generator,
+    rng: Rng,
     sweeps: int,
 ) -> Table:
     """The scores drawn anew so often, each given all others of its row."""
@@ -206,7 +203,7 @@ def _swept(
     return scores
 
 
-def _correlations(scores: Table) -> NDArray[np.float64]:
+def _correlations(scores: Table) -> Floats:
     """Of the scores, a little nearer to none, and rounded."""
     matrix = np.round((1 - _RIDGE) * np.corrcoef(scores), 4)
     matrix = (matrix + matrix.T) / 2

@@ -17,15 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique, Codes, Table
+from understudy._types import Clique, Codes, Rng, Table, Whole
 from understudy.errors import InputError, WorkError
 from understudy.models.measured import View
 
 # Intermediate tables of a marginal that no clique holds; 2^27 cells are a gigabyte.
 _MAX_CELLS = 2**27
 _GOLDEN = (math.sqrt(5) - 1) / 2
-_ONE = 1e-9
-"""How far shares may be from one together."""
+_ONE = 1e-9  # How far shares may be from one together
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +107,7 @@ class Decomposable(View):
 
     # -- rows ------------------------------------------------------------------------------------
 
-    def sample(self, rows: int, rng: np.random.Generator) -> list[Codes]:
+    def sample(self, rows: int, rng: Rng) -> list[Codes]:
         """Encoded rows by systematic sampling along the cliques.
 
         In every clique, each group of rows that agrees on the separator gets its share of every cell
@@ -117,7 +116,7 @@ class Decomposable(View):
         by the columns drawn before, and shares are spread evenly along that order, which keeps the
         tables that no clique holds close as well. Rows come in random order.
         """
-        codes: list[NDArray[np.int64]] = [np.zeros(rows, np.int64) for _ in self.shape]
+        codes: list[Whole] = [np.zeros(rows, np.int64) for _ in self.shape]
         drawn: list[int] = []
         for own, separator, table in zip(self.cliques, self._separators, self.tables, strict=True):
             fresh = tuple(i for i in own if i not in separator)
@@ -192,12 +191,7 @@ def _conditional(own: Clique, table: Table, separator: Clique) -> Table:
     return np.divide(table, below, out=np.zeros_like(table), where=below > 0)
 
 
-def _systematic(
-    block: Table,
-    groups: NDArray[np.int64],
-    others: list[NDArray[np.int64]],
-    rng: np.random.Generator,
-) -> NDArray[np.int64]:
+def _systematic(block: Table, groups: Whole, others: list[Whole], rng: Rng) -> Whole:
     """One cell per row, drawn from `block[group]`; within a group every share is rounded, not drawn.
 
     The c rows of a group, sorted by the other columns, take the quantiles π(k)/c + v modulo one: v

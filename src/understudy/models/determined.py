@@ -24,14 +24,11 @@ from understudy.models.margins import stands_out
 
 # Chosen on generated tables; see docs/methods/maxent.md.
 _LEAKS = (0.001, 0.01, 0.03, 0.1)
-_LIKELIER = 5.0
-"""Nats by which the function must be ahead,"""
-_NOISE = 4.0
-"""and deviations that what is left of y may be above noise."""
+_LIKELIER = 5.0  # Nats by which the function must be ahead,
+_NOISE = 4.0  # and deviations that what is left of y may be above noise
 _MATTERS = 0.1
 """The share of the rows that the function must move: every skewed column is nearly a constant."""
-_PART = 0.4
-"""Of Σ t² under a function, what must be seen for a direction to be tried."""
+_PART = 0.4  # Of Σ t² under a function, what must be seen for a direction to be tried
 _PASSES = 30
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique, Codes, Table
+from understudy._types import Clique, Codes, Rng, Table
 from understudy.errors import InputError
 from understudy.models import _kernels as kernels
 from understudy.models.measured import View
@@ -76,7 +76,7 @@ class Empirical(Records):
         """Shares of the records, axes in the order of `clique`."""
         return self.tabulated(clique) / self.size
 
-    def sample(self, rows: int, rng: np.random.Generator) -> list[Codes]:
+    def sample(self, rows: int, rng: Rng) -> list[Codes]:
         """Every record equally often, up to one; the rest drawn without replacement."""
         times, rest = divmod(rows, self.size)
         extra = rng.permutation(self.size)[:rest]

@@ -13,8 +13,8 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Floats
 from understudy.models.decomposable import Clique, Decomposable, project
 from understudy.models.junction import ordered, tree_cells, tree_cliques
 from understudy.models.measured import Measured
@@ -60,10 +60,8 @@ def fit(
     return _calibrated(shape, logs), potentials
 
 
-# As mbi's own loop: so many steps between two looks.
-_STEPS = 50
-# Cells times steps below which compiling takes longer than running.
-_SMALL_WORK = 5e7
+_STEPS = 50  # As mbi's own loop: so many steps between two looks
+_SMALL_WORK = 5e7  # Cells times steps below which compiling takes longer than running
 # A third of the time to compile, three times that to run.
 _QUICK = {
     "xla_backend_optimization_level": 0,
@@ -106,7 +104,7 @@ def _quick() -> dict[str, object] | None:
 
 
 def _calibrated(
-    shape: tuple[int, ...], potentials: Sequence[tuple[Clique, NDArray[np.float64]]]
+    shape: tuple[int, ...], potentials: Sequence[tuple[Clique, Floats]]
 ) -> Decomposable:
     """p ∝ exp Σ θ_c as clique tables of a junction tree: sum towards the root, then back."""
     cliques, above = ordered(tree_cliques(shape, [clique for clique, _ in potentials]))
@@ -130,7 +128,7 @@ def _calibrated(
     return Decomposable(shape, tuple(cliques), tuple(tables))
 
 
-def _spread(clique: Clique, table: NDArray[np.float64], own: Clique) -> NDArray[np.float64]:
+def _spread(clique: Clique, table: Floats, own: Clique) -> Floats:
     """A table of some columns of `own`, shaped so that it is added to every cell of `own`."""
     inside = [i for i in own if i in clique]
     ordered = np.transpose(table, [clique.index(i) for i in inside])
@@ -138,7 +136,7 @@ def _spread(clique: Clique, table: NDArray[np.float64], own: Clique) -> NDArray[
     return ordered.reshape(tuple(next(sizes) if i in clique else 1 for i in own))
 
 
-def _log_sum(own: Clique, logs: NDArray[np.float64], clique: Clique) -> NDArray[np.float64]:
+def _log_sum(own: Clique, logs: Floats, clique: Clique) -> Floats:
     """log Σ exp over the columns of `own` outside `clique`, columns in the order of `own`."""
     axes = tuple(axis for axis, i in enumerate(own) if i not in clique)
     most = logs.max(axis=axes, keepdims=True)

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy._types import Floats, Rng, Whole
 from understudy.models.measured import simplex
 
-Reals = NDArray[np.float64]
-Whole = NDArray[np.int64]
+Reals = Floats
 
 _SCALINGS = 200
 _TRIES = 100
@@ -64,7 +64,7 @@ def fitted(
     pair_sigma: float,
     sizes: Sequence[int],
     edges: int,
-    rng: np.random.Generator,
+    rng: Rng,
     named: NDArray[Any] | None = None,
 ) -> tuple[Whole, Whole]:
     """(degree of every node; edges between blocks, upper triangle).
@@ -142,7 +142,7 @@ def rewired(
     labels: Whole,
     wanted: NDArray[Any],
     sigma: float,
-    rng: np.random.Generator,
+    rng: Rng,
 ) -> tuple[Whole, Whole]:
     """The graph after swaps that lead to `wanted` edges between classes (upper triangle).
 
@@ -175,9 +175,7 @@ def rewired(
     return _lower_and_higher(here)
 
 
-def matched(
-    degrees: Whole, pairs: Whole, sizes: Sequence[int], rng: np.random.Generator
-) -> tuple[Whole, Whole]:
+def matched(degrees: Whole, pairs: Whole, sizes: Sequence[int], rng: Rng) -> tuple[Whole, Whole]:
     """The ends (lower, higher) of the edges of a random simple graph with these numbers.
 
     Always simple. Degrees and edges between blocks are as given, but for what no graph can have: where
@@ -211,13 +209,7 @@ def triangles(u: Whole, v: Whole, nodes: int) -> int:
 
 
 def closed(
-    u: Whole,
-    v: Whole,
-    sizes: Sequence[int],
-    labels: Whole,
-    wanted: float,
-    sigma: float,
-    rng: np.random.Generator,
+    u: Whole, v: Whole, sizes: Sequence[int], labels: Whole, wanted: float, sigma: float, rng: Rng
 ) -> tuple[Whole, Whole]:
     """The graph after swaps that lead to `wanted` triangles, until they are within `sigma` of them.
 
@@ -272,7 +264,7 @@ def _lower_and_higher(ends: list[int]) -> tuple[Whole, Whole]:
     return edges.min(axis=1), edges.max(axis=1)
 
 
-def _proposals(ends: Whole, sizes: Sequence[int], rng: np.random.Generator) -> tuple[Whole, Whole]:
+def _proposals(ends: Whole, sizes: Sequence[int], rng: Rng) -> tuple[Whole, Whole]:
     """Places of two ends in one block, at random, for every step of a walk.
 
     Swaps exchange ends of one block, so the block at a place stays.
@@ -288,7 +280,7 @@ def _proposals(ends: Whole, sizes: Sequence[int], rng: np.random.Generator) -> t
 
 
 def _simple(
-    u: Whole, v: Whole, group: Whole, starts: NDArray[Any], rng: np.random.Generator
+    u: Whole, v: Whole, group: Whole, starts: NDArray[Any], rng: Rng
 ) -> tuple[Whole, Whole]:
     nodes, count = int(starts[-1]), len(starts) - 1
     ends = [(min(a, b), max(a, b)) for a, b in zip(u.tolist(), v.tolist(), strict=True)]
@@ -338,7 +330,7 @@ def _free(
     first: int,
     second: int,
     nodes: int,
-    rng: np.random.Generator,
+    rng: Rng,
 ) -> tuple[int, int]:
     """A pair that is no edge yet: between two blocks if one is found soon, otherwise anywhere."""
     for tries in range(10**6):
@@ -373,7 +365,7 @@ def _capped(values: Reals, caps: Reals, total: float) -> Reals:
     return values
 
 
-def _whole(values: Reals, total: int, rng: np.random.Generator) -> Whole:
+def _whole(values: Reals, total: int, rng: Rng) -> Whole:
     """Whole numbers next to the values, with their total (systematic rounding)."""
     scaled = values * (total / values.sum()) if values.sum() > 0 else values
     whole = np.floor(scaled + 1e-9)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique, Table
+from understudy._types import Clique, Rng, Table, Whole
 from understudy.models import _kernels as kernels
 
 Refine = Callable[[int, Table], Table]
@@ -210,9 +210,9 @@ class JunctionTree:
                 self._send(at, child)
                 down.append(child)
 
-    def sample(self, rows: int, rng: np.random.Generator) -> list[NDArray[np.unsignedinteger[Any]]]:
+    def sample(self, rows: int, rng: Rng) -> list[NDArray[np.unsignedinteger[Any]]]:
         """Records of low discrepancy, neighbours alike: see `understudy.models._kernels.draw`."""
-        codes: list[NDArray[np.int64]] = [np.zeros(0, np.int64)] * len(self.shape)
+        codes: list[Whole] = [np.zeros(0, np.int64)] * len(self.shape)
         order = np.arange(rows)
         seen: set[int] = set()
         for own, table in zip(self.cliques, self.tables, strict=True):

@@ -48,8 +48,7 @@ FREQUENT = 0.05
 """Values below this share are read together."""
 _PASSES = 2
 # Constants chosen on ADULT and LOANS; see docs/methods/maxent.md.
-_STANDS_OUT = 1.0
-"""A cell stands out beyond 1 + √(2 ln K) deviations."""
+_STANDS_OUT = 1.0  # A cell stands out beyond 1 + √(2 ln K) deviations
 _CONVERGED, _STEPS = 1e-12, 50
 
 _BANDWIDTHS = (1, 2, 4, 8, 16)
@@ -58,8 +57,7 @@ _FEW = 20
 _FAR = 7.0
 # Exponent of the likelihoods: errors on LOANS are flat from 0.05 to 0.3 and 2 % larger at 1.
 _TRUST = 0.2
-# Noise above this share of all rows.
-_DROWNED = 0.03
+_DROWNED = 0.03  # Noise above this share of all rows
 # A value is clear beyond so many deviations; a tail has more values than so many, beyond clear ones
 # that hold this share of the rows, and so many of these say how it begins. Chosen on generated columns.
 _SEEN, _BEYOND, _BULK, _BEFORE = 4.0, 2, 0.85, 9

@@ -13,14 +13,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique, Table
+from understudy._types import Clique, Floats, Table, Whole
 
-Labels = NDArray[np.int64]
+Labels = Whole
 Merged = tuple[Labels, ...] | None
 """Which values of each column are taken together; None for a whole table."""
 
-_FEWEST = 4.0
-"""Cells that are left of any table."""
+_FEWEST = 4.0  # Cells that are left of any table
 
 
 class View(Protocol):
@@ -44,7 +43,7 @@ class Measured:
     """
 
     clique: tuple[int, ...]
-    values: NDArray[np.int64] | NDArray[np.float64]
+    values: Whole | Floats
     sigma: float
     labels: tuple[Labels, ...] | None = None
     draws: int = 1
@@ -62,7 +61,7 @@ def total(measured: Sequence[Measured], rows: float, sigma: float) -> float:
     return max(float(np.average(sums, weights=weights)), 1.0)
 
 
-def simplex(values: NDArray[np.float64] | NDArray[np.int64], total: float) -> NDArray[np.float64]:
+def simplex(values: Floats | Whole, total: float) -> Floats:
     """The nearest table (least squares) that is non-negative and sums to `total`, over `total`.
 
     Euclidean projection onto the scaled simplex: max(v − τ, 0) with τ from the sorted values.

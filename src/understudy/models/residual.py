@@ -24,14 +24,13 @@ from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Floats, Whole
 from understudy.models.decomposable import Clique, Table, project
 from understudy.models.measured import Measured
 
 _ITERATIONS = 300
-# A marginal whose weight is below this part of the mean adds next to nothing.
-_NEGLIGIBLE = 1e-3
+_NEGLIGIBLE = 1e-3  # A marginal whose weight is below this part of the mean adds next to nothing
 
 
 def subsets(clique: Clique) -> Iterable[Clique]:
@@ -127,10 +126,7 @@ class Strategy:
 
 @lru_cache(maxsize=64)
 def optimise(
-    shape: tuple[int, ...],
-    cliques: tuple[Clique, ...],
-    weights: tuple[float, ...],
-    levels: int = 6,
+    shape: tuple[int, ...], cliques: tuple[Clique, ...], weights: tuple[float, ...], levels: int = 6
 ) -> Strategy:
     """The weights that make the workload's squared error least, over all marginals in its closure.
 
@@ -156,7 +152,7 @@ def optimise(
     ]
     pieces, owners, gains = (np.array(column) for column in zip(*entries, strict=True))
 
-    def solve(group: NDArray[np.int64], groups: int) -> tuple[NDArray[np.float64], float]:
+    def solve(group: Whole, groups: int) -> tuple[Floats, float]:
         """Shares of groups of candidates (−1: left out), each split evenly inside its group."""
         inside = group[owners] >= 0
         at, of = pieces[inside], group[owners[inside]]

@@ -8,8 +8,7 @@ import numpy as np
 
 from understudy._types import Table
 
-_INSIDE = 0.5
-"""The share of rows in order from which on their order is the score."""
+_INSIDE = 0.5  # The share of rows in order from which on their order is the score
 
 
 def normal_scores(estimate: Table, ordered: int) -> tuple[Table, Table]:

@@ -32,8 +32,7 @@ import numpy as np
 from understudy._types import Clique, Table
 from understudy.models.residual import centered
 
-_TRIED = np.geomspace(1e-3, 1e7, 81)
-"""κ, where 1 would give a cell as much variance as noise does."""
+_TRIED = np.geomspace(1e-3, 1e7, 81)  # κ, where 1 would give a cell as much variance as noise does
 _LEAST, _MOST = 0.05, 2.0
 """The least and the most κ of who has a sibling, in deviations of noise. All tables of a column say it,
 each with noise of its own: believed more, they would pull the fit to and fro."""
@@ -41,8 +40,7 @@ _SHARES = np.append(0.0, np.geomspace(0.01, 0.5, 30))
 _PRIOR = np.append(math.sqrt(0.5), np.full(30, (1 - math.sqrt(0.5)) / 30))
 """Shares of siblings on one side of the diagonal, beside it and anywhere, and how likely each is before
 the table is seen: that there are neither is as likely as not."""
-_LIKELIER = 5.0
-"""By how many nats they must explain the cells of a side better than κ."""
+_LIKELIER = 5.0  # By how many nats they must explain the cells of a side better than κ
 _ALONG = np.array([0.0, 0.5, 0.8, 0.95, 1.0])
 """Parts r of a deviation that the same cell the other way round may have."""
 

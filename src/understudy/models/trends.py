@@ -26,8 +26,7 @@ _STEPS, _FURTHEST, _TURN = 4, 1.0, 30.0
 _MOST_TURN = 2.0
 """The deviation of the logarithm of the cell that a trend is believed to turn most: with 1 rare values
 of columns of two lose the trend, with 4 noise is believed (generated tables, ε from 0.1 to 10)."""
-_FLATTEST = 0.2
-"""The least slope of a sum in λ, over that of independent columns."""
+_FLATTEST = 0.2  # The least slope of a sum in λ, over that of independent columns
 _ROUNDS, _RARE, _SURE = 30, 0.02, 500.0
 """Of expectation and maximisation, and the least share of pairs with a trend, and without one."""
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique, Codes, Table
+from understudy._types import Clique, Codes, Rng, Table, Whole
 from understudy.errors import InputError
 from understudy.models import _kernels as kernels
 from understudy.models.copula import Copula
@@ -19,10 +19,8 @@ from understudy.models.measured import commonest
 # Cells of all tables that rows are held against.
 _SWAP_CELLS = 24_000_000
 MOST_SWAPS, _FEWEST_SWAPS, _SWAPS_IN_ALL = 20, 4, 200_000
-# Proposals that are held in memory.
-_SWAPS_AT_ONCE = 2**20
-# Records whose cells are computed together.
-_BLOCK = 32
+_SWAPS_AT_ONCE = 2**20  # Proposals that are held in memory
+_BLOCK = 32  # Records whose cells are computed together
 # Table entries that swapping may look at; beyond it wide workloads would take minutes.
 _SWAP_WORK = 600_000_000
 
@@ -76,7 +74,7 @@ class Weighted(Records):
         table = self.tabulated(clique, self.weights)
         return table / table.sum()
 
-    def sample(self, rows: int, rng: np.random.Generator) -> list[Codes]:
+    def sample(self, rows: int, rng: Rng) -> list[Codes]:
         """Encoded rows: systematic resampling along the records, then swaps towards the model.
 
         A record of weight w gets ⌊w·rows⌋ or ⌈w·rows⌉ rows, and so does, nearly, every run of
@@ -104,12 +102,12 @@ class Weighted(Records):
         arrays: dict[str, NDArray[Any]] = {f"column_{i}": c for i, c in enumerate(self.codes)}
         return description, {**arrays, "weights": self.weights}
 
-    def _systematic(self, rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    def _systematic(self, rows: int, rng: Rng) -> Whole:
         cumulative = np.cumsum(self.weights, dtype=np.float64)
         points = (np.arange(rows) + rng.random()) * (cumulative[-1] / max(rows, 1))
         return np.minimum(np.searchsorted(cumulative, points, side="right"), self.size - 1)
 
-    def _settle(self, chosen: NDArray[np.int64], rng: np.random.Generator) -> None:
+    def _settle(self, chosen: Whole, rng: Rng) -> None:
         rows = chosen.size
         cliques = [clique for clique in self.cliques if clique]
         if not cliques:

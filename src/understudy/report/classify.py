@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Floats
+from understudy._types import Bools, Floats, Whole
 
 Codes = Sequence[NDArray[np.unsignedinteger]]
 _MOST_PAIRS = 120
@@ -69,7 +69,7 @@ def fit(
     return Classifier(tuple(shape), pairs, fitted)
 
 
-def area(scores: Floats, positive: NDArray[np.bool_]) -> float:
+def area(scores: Floats, positive: Bools) -> float:
     """The area under the ROC curve: P(score of a positive > that of a negative), ties by half."""
     from sklearn.metrics import roc_auc_score
 
@@ -89,9 +89,7 @@ def _pairs(shape: Sequence[int]) -> tuple[tuple[int, int], ...]:
     return tuple(kept)
 
 
-def _joined(
-    codes: Codes, shape: Sequence[int], pairs: Sequence[tuple[int, int]]
-) -> NDArray[np.int64]:
+def _joined(codes: Codes, shape: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Whole:
     """Columns, pairs of them, and one that is the same for all rows."""
     columns = [np.asarray(code, dtype=np.int64) for code in codes]
     both = [columns[i] * shape[j] + columns[j] for i, j in pairs]

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Bools, Clique, Rng
 from understudy.errors import InputError, require_extra
 from understudy.progress import Progress, Watch, silent
 from understudy.queries import Family, counts
@@ -51,8 +51,7 @@ _TRIPLES = 64
 _MOST_PAIRS = 3_000
 _TABULATED = 5_000_000
 _BANDS = ((0.0, 0.01), (0.01, 0.1), (0.1, 1.0))
-_SHOWN = 300
-"""Rows of a table of the page."""
+_SHOWN = 300  # Rows of a table of the page
 
 Codes = list[NDArray[np.unsignedinteger]]
 
@@ -263,9 +262,7 @@ def _family_error(
     return MarginalError(tuple(names[i] for i in clique), family.kind, variation, worst)
 
 
-def _k_marginal(
-    truth: Codes, made: Codes, shape: Sequence[int], k: int, rng: np.random.Generator
-) -> float:
+def _k_marginal(truth: Codes, made: Codes, shape: Sequence[int], k: int, rng: Rng) -> float:
     """1000·(1 − mean total variation) over all marginals of k columns, or a sample of them."""
     every = math.comb(len(shape), k)
     if every <= (_MOST_PAIRS if k <= 2 else _TRIPLES):
@@ -291,7 +288,7 @@ def _cramer(codes: Codes, shape: Sequence[int], pair: tuple[int, int]) -> float:
 # Models
 
 
-def _some(codes: Codes, rng: np.random.Generator, most: int) -> Codes:
+def _some(codes: Codes, rng: Rng, most: int) -> Codes:
     size = codes[0].size
     chosen = rng.permutation(size)[:most]
     return [code[chosen] for code in codes]
@@ -303,9 +300,7 @@ def _halves(codes: Codes) -> tuple[Codes, Codes]:
     return [code[:half] for code in codes], [code[half:] for code in codes]
 
 
-def _propensity(
-    truth: Codes, made: Codes, shape: Sequence[int], rng: np.random.Generator
-) -> tuple[float, float]:
+def _propensity(truth: Codes, made: Codes, shape: Sequence[int], rng: Rng) -> tuple[float, float]:
     """(pMSE, area under the ROC) on held-out rows, half of them real."""
     size = min(_LEARNT_ROWS, truth[0].size, made[0].size)
     if size < 4:
@@ -325,9 +320,7 @@ def _propensity(
     return float(((columns - 0.5) ** 2).mean()), area(pairs, test[1] == 1)
 
 
-def _learnt(
-    truth: Codes, made: Codes, schema: Schema, target: int, rng: np.random.Generator
-) -> Learnt:
+def _learnt(truth: Codes, made: Codes, schema: Schema, target: int, rng: Rng) -> Learnt:
     shape = schema.shape
     others = [i for i in range(len(shape)) if i != target]
     rest = [shape[i] for i in others]
@@ -349,9 +342,7 @@ def _learnt(
 # Questions
 
 
-def _queries(
-    truth: Codes, made: Codes, schema: Schema, rng: np.random.Generator
-) -> tuple[Band, ...]:
+def _queries(truth: Codes, made: Codes, schema: Schema, rng: Rng) -> tuple[Band, ...]:
     """Random conjunctions of one to three conditions, by how many rows they hold for."""
     pairs: list[tuple[float, float]] = []
     for _ in range(_QUERIES):
@@ -365,7 +356,7 @@ def _queries(
     return tuple(_band(low, high, pairs) for low, high in _BANDS)
 
 
-def _condition(column: Modelled, rng: np.random.Generator) -> NDArray[np.bool_]:
+def _condition(column: Modelled, rng: Rng) -> Bools:
     """Which values satisfy: a range of an ordered column, a set of another."""
     size = column.size
     allowed = np.zeros(size, dtype=bool)

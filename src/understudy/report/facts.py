@@ -10,15 +10,14 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Clique, Floats
 from understudy.releases import Release
 from understudy.schema import Category, Modelled
 
 BAND = 1.96
 """Half the width of a band, in standard deviations: 95 % of the noise."""
 
-_EXPECTED = math.sqrt(2 / math.pi)
-"""E|N(0, 1)|."""
+_EXPECTED = math.sqrt(2 / math.pi)  # E|N(0, 1)|
 
 _WIDE = 300
 
@@ -91,14 +90,14 @@ def columns(release: Release, bars: int) -> tuple[Column, ...]:
     )
 
 
-def _measured(release: Release) -> dict[int, tuple[NDArray[np.float64], float]]:
+def _measured(release: Release) -> dict[int, tuple[Floats, float]]:
     """Noisy counts and deviation of every column that was measured whole; several are averaged."""
-    found: dict[int, list[tuple[NDArray[np.float64], float]]] = {}
+    found: dict[int, list[tuple[Floats, float]]] = {}
     for made in release.measurements:
         if made.table is not None and len(made.clique) == 1 and not made.merged and made.sigma:
             counts = made.table.values.astype(np.float64)
             found.setdefault(made.clique[0], []).append((counts, made.sigma))
-    averaged: dict[int, tuple[NDArray[np.float64], float]] = {}
+    averaged: dict[int, tuple[Floats, float]] = {}
     for i, all_of_it in found.items():
         precision = sum(sigma**-2 for _, sigma in all_of_it)
         mean = sum((counts * sigma**-2 for counts, sigma in all_of_it), np.zeros(1)) / precision
@@ -109,7 +108,7 @@ def _measured(release: Release) -> dict[int, tuple[NDArray[np.float64], float]]:
 def _column(
     column: Modelled,
     codes: NDArray[np.unsignedinteger],
-    measured: tuple[NDArray[np.float64], float] | None,
+    measured: tuple[Floats, float] | None,
     rows: int,
     bars: int,
 ) -> Column:
@@ -136,7 +135,7 @@ def _column(
     )
 
 
-def _groups(column: Modelled, shares: NDArray[np.float64], bars: int) -> list[list[int]]:
+def _groups(column: Modelled, shares: Floats, bars: int) -> list[list[int]]:
     """Codes that share a bar: neighbours where there is an order, otherwise the rare ones."""
     size = column.size
     if size <= bars:

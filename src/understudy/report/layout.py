@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 
 from understudy.report.facts import Column
 
-_BARS = 8
-"""Bars of a column without an order; its other values are in the table below it."""
+_BARS = 8  # Bars of a column without an order; its other values are in the table below it
 _DRAWN, _DRAWN_OF_MANY, _MANY = 12, 6, 24
 """Columns that are drawn at once, and of more than so many; the others are folded."""
-_ALIKE = 4
-"""So many columns of the same few values are one table."""
+_ALIKE = 4  # So many columns of the same few values are one table
 _FEW = 6
 
 

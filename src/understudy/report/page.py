@@ -48,14 +48,11 @@ from understudy.units import group, scope
 from understudy.wording import at_most, bound, nothing, number, percent, points, up
 
 _BARS = 60
-_LETTERS = 1_200_000
-"""About what the charts may take of a page that stays under two megabytes."""
+_LETTERS = 1_200_000  # About what the charts may take of a page that stays under two megabytes
 _MOST_COLUMNS = 200
 _MOST_PAIRS = 200
-_WIDEST_MATRIX = 24
-"""Columns of a heat map that is seen at once; a larger one is folded."""
-_MOST_ENTRIES = 60
-"""A longer ledger is shown by purpose."""
+_WIDEST_MATRIX = 24  # Columns of a heat map that is seen at once; a larger one is folded
+_MOST_ENTRIES = 60  # A longer ledger is shown by purpose
 
 
 @dataclass(frozen=True)

@@ -34,10 +34,8 @@ _FORK.set_forkserver_preload(["understudy.web.workers", "pyarrow.parquet", "pand
 """Loaded once; pyarrow asks for pandas where it is installed."""
 _KINDER = 5
 _THREADS = 4
-_LONGEST = 1 << 26
-"""Bytes of an answer: the schema of a table of very many columns."""
-_SLACK = 5
-"""Seconds after its time that the alarm rings, where nobody is left to end the process."""
+_LONGEST = 1 << 26  # Bytes of an answer: the schema of a table of very many columns
+_SLACK = 5  # Seconds after its time that the alarm rings, where nobody is left to end the process
 
 
 @dataclass(frozen=True, slots=True)

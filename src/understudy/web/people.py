@@ -39,8 +39,7 @@ HOURS = 12
 SHORTEST, LONGEST = 10, 1024
 """Characters of a password."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_@+-]{0,63}")
-_OWNER = "token"
-"""The name of whoever has the printed token; no user can have it."""
+_OWNER = "token"  # The name of whoever has the printed token; no user can have it
 _HASHER = PasswordHasher()
 """Argon2id with the parameters of RFC 9106 for less memory: 64 MiB, 3 passes."""
 

@@ -62,8 +62,7 @@ router = APIRouter(default_response_class=HTMLResponse, dependencies=[Depends(_o
 T = TypeVar("T")
 Key = Annotated[int | None, Query(ge=0, lt=10**18)]
 _MOST_SAMPLE = 10_000_000
-_MOST_FAMILIES = 100_000
-"""Their children change places before the first of them is sent."""
+_MOST_FAMILIES = 100_000  # Their children change places before the first of them is sent
 _LONGEST_QUESTION = 2_000
 # Scripts stay forbidden; without its origin, the link back would come without the strict cookie.
 _REPORT_POLICY = (
