@@ -439,6 +439,7 @@ def test_two_tables_on_a_phone(phone, tmp_path, whole):
         page.wait_for_selector("[data-epsilon]")
         picture(page, "22-two-tables-plan")
         picture(page, "22-two-tables-plan", 1280, "dark")
+        page.get_by_text("Title and owner of its report").click()
         page.fill("#name", "homes")
         page.get_by_label("Spend this ε").check()
         page.get_by_role("button", name="Start the release").click()

@@ -248,8 +248,8 @@ def _belonging(schema: FamilySchema, seen: Sequence[RowsPerUnit]) -> Decision:
         f"that one of {family.parent} seldom has more than {family.max_children} {family.child}"
         + ("" if family.min_children else ", and that some may have none"),
         f"The promise protects one of {family.parent} with all its {family.child}. More of them need "
-        "no more noise, but a release makes no families larger than max_children. Of more, the first "
-        "in their order count.",
+        "no more noise, but a release makes no families larger than max_children. Of more, "
+        + ("the first in their order count." if family.order else "a random choice counts."),
         (Choice.PUBLIC, Choice.REPLACE),
         yes="Yes: that is how they belong together, and public",
     )

@@ -17,6 +17,7 @@ from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Plan
 from understudy.releases.outline import Room
 from understudy.schema import Modelled, Schema
+from understudy.schema.family import FamilySchema
 from understudy.units import Unit, scope, things
 from understudy.web.guard import session_of, wants_page
 from understudy.web.pages.tables import about_rows, confirmed, family_of, plain_number, whole
@@ -142,7 +143,10 @@ def _known(site: Site, table: Table) -> dict[str, Any]:
     schema = confirmed(table, account)
     empty = {"outline": None, "shown": [], "room": None, "problem": "", "status": 200}
     shared = {"family": family_of(schema), "things": things(schema.unit), "counted": None}
-    shared |= {"names": [column.name for column in schema.modelled], "scope": scope(schema.unit)}
+    some = schema.modelled
+    if isinstance(schema, FamilySchema):
+        some = [some[i] for i in (*schema.layout.parent, *schema.layout.child)]
+    shared |= {"names": [column.name for column in some], "scope": scope(schema.unit)}
     about = about_rows(table, schema)
     return {"table": table, "account": account, "schema": schema, "about": about, **shared, **empty}
 
