@@ -28,6 +28,13 @@ def test_what_each_choice_leaves_out():
     assert "who" not in ASKED.dumps().partition("[[column]]")[0]  # what was counted is not written
 
 
+def test_a_column_with_one_value_tells_nobody_apart():
+    empty = ["?"] * 300
+    table = pa.table({"weight": empty, "who": [f"p{i // 2}" for i in range(300)]})
+    schema = Schema((Identifier("weight"), Identifier("who")), unit_word="?")
+    assert [found.column for found in rows_per_unit(schema, table)] == ["who"]
+
+
 def test_about_how_many_rows_count():
     (found,) = rows_per_unit(ASKED, TABLE)
     rows = Schema(COLUMNS, unit_word="row")

@@ -297,4 +297,5 @@ def test_how_numbers_and_dates_are_written_is_told():
         pa.table({"fee": fees, "on": [f"{1 + i % 28}.{1 + i % 12}.2020" for i in range(900)]})
     )
     types = next(each for each in decisions(schema) if each.topic is Topic.TYPES)
+    assert types.holds[:2] == ("number: fee", "date: on")
     assert types.holds[-1] == "formats: fee #.##0,00 €, on %d.%m.%Y"

@@ -38,6 +38,23 @@ def test_a_cancelled_job_ends_at_its_next_step(tmp_path):
     forget()
 
 
+def test_a_job_is_cancelled_though_a_library_calls_the_signal_an_error(custodian, monkeypatch):
+    """As DuckDB does: RuntimeError, query interrupted."""
+    from understudy.privacy.gate import Gate
+
+    def interrupted(self, *args, **kwargs):
+        with pytest.raises(runner._Cancelled):
+            stop(runner._Cancelled)
+        raise RuntimeError("query interrupted")
+
+    monkeypatch.setattr(Gate, "ask", interrupted)
+    identity = start(custodian, put_table(custodian))
+    forget()
+    job = custodian.site.jobs.look(identity)
+    assert job.state == "cancelled"
+    assert custodian.site.jobs.spent(job).state == "aborted"
+
+
 def test_jobs_beyond_the_places_wait(tmp_path):
     (tmp_path / "jobs").mkdir()
     told = []

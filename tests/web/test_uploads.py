@@ -53,6 +53,7 @@ REFUSED = [
     ("headless.csv", b"1,2\n3,4\n", "no header", "add one above"),
     ("twice.csv", b"a,a\n1,2\n", "duplicate column", "rename one"),
     ("wide.csv", "a,b\n1,2\n".encode("utf-16"), "not UTF-8", "save it as CSV in UTF-8"),
+    ("old.csv", "ward,age\nA,1\nP\xe4d,2\n".encode("latin-1"), "line 3 is not UTF-8", "save it as"),
     ("fake.parquet", b"a,b\n1,2\n", "not a whole Parquet file", ""),
     ("short.parquet", b"PAR1", "not a whole Parquet file", ""),
     ("fake.csv.gz", b"a,b\n1,2\n", "gzip", ""),

@@ -85,7 +85,7 @@ class Decision:
     advice: str
     choices: tuple[Choice, ...]
     full: tuple[str, ...] = ()
-    yes: str = "It is public knowledge"
+    yes: str = "Yes: public knowledge"
     shared: bool = True
     """Whether the same facts would do for all of its columns."""
     group: str = ""

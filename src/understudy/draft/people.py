@@ -45,8 +45,8 @@ class RowsPerUnit:
 
     @property
     def repeats(self) -> bool:
-        """Whether somebody has more than one row."""
-        return self.most > 1
+        """Whether it tells people apart, and somebody has more than one row."""
+        return self.most > 1 < self.units
 
     @property
     def several(self) -> str:

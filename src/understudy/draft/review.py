@@ -55,6 +55,7 @@ _UNLISTED = (
 _CODES = " Releases find texts privately, not codes that are numbers: list these."
 _PAIR = 2
 _NAMED = 3
+_SOME = _NAMED + 1
 _LONG = 20
 """Lists up to this length are shown whole, so that one question is enough for several of them."""
 
@@ -293,12 +294,10 @@ def _who(schema: Schema, seen: Sequence[RowsPerUnit]) -> Decision:
         (held, *(found.several for found in seen)),
         "who is protected"
         + ("" if open_ else ": one row; and that no column names somebody with several"),
-        "If one person has several rows and every row is protected by itself, the promise is "
-        "weaker than it sounds: name the column that tells people apart, and as many rows as most "
-        "people have. Further rows are left out of every figure, and 5 rows need 5 times the noise "
-        "of one. With 1, one row of each person is drawn, so what happens to those with many gets "
-        'rarer. Rows of a person may also count together as one (weight = "equal"), with the noise '
-        "of one row; every list and every bound must then be declared.",
+        "If one person has several rows, protect the person: name the column that tells people apart, "
+        "and how many rows of one count. More rows need more noise; further rows of a person are left "
+        'out. Rows may also count together as one (weight = "equal"), with the noise of one row, where '
+        "every list and every bound is declared.",
         (Choice.REPLACE,) if open_ else (Choice.PUBLIC, Choice.REPLACE),
         yes="No: every row is another person",
         options=tuple(_units(schema, seen)),
@@ -541,10 +540,11 @@ def _types(columns: Sequence[Column]) -> list[Decision]:
         return []
     empty = [c.name for c in marked if c.nullable]
     tokens = sorted({token for c in marked for token in c.null_values})
-    kinds: dict[str, int] = {}
+    kinds: dict[str, list[str]] = {}
     for column in marked:
-        kinds[kind_of(column)] = kinds.get(kind_of(column), 0) + 1
-    words = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+        kinds.setdefault(kind_of(column), []).append(column.name)
+    types = tuple(f"{kind}: {_some(names)}" for kind, names in kinds.items())
+    long = [f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if len(names) > _SOME]
     filled = f"no cell is empty in {_counted(marked, 'column')}"
     if empty:
         filled = f"cells may be empty in {_some(empty)}, and in no other column"
@@ -557,13 +557,13 @@ def _types(columns: Sequence[Column]) -> list[Decision]:
             Topic.TYPES,
             tuple(column.name for column in marked),
             "Are types, empty cells and their spelling right?",
-            (f"types: {words}", filled + written, *forms),
+            (*types, filled + written, *forms),
             f"which columns have empty cells ({len(empty)} of {len(marked)}) and how numbers and "
             "dates are written",
             "That a column has no empty cell is seldom a secret. Where it is, say that every column "
             "may have some.",
             (Choice.PUBLIC, Choice.REPLACE),
-            (f"cells may be empty in {', '.join(empty)}",) if len(empty) > _NAMED + 1 else (),
+            (*long, *([f"cells may be empty in {', '.join(empty)}"] if len(empty) > _SOME else [])),
             yes="They are right, and public",
             options=() if len(empty) == len(marked) else _ANY_EMPTY,
         )
@@ -601,7 +601,7 @@ def _counted(items: Sequence[Any], noun: str) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    if len(names) <= _NAMED + 1:
+    if len(names) <= _SOME:
         return ", ".join(names)
     return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
 

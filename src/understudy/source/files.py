@@ -352,6 +352,25 @@ class FileSource(Table):
         found = [ragged for path, layout in pairs if (ragged := _ragged(path, layout)) is not None]
         return replace(found[0], count=sum(each.count for each in found)) if found else None
 
+    def require_utf8(self) -> None:
+        """Refuse files of text in another encoding, whose letters would be read as U+FFFD.
+
+        NOT PRIVATE, for whoever may see the rows; a release reads on, as what is in a row is private.
+
+        Raises:
+            SourceError: A line is not UTF-8.
+        """
+        for path in () if self.typed else self.paths:
+            with _open(path) as file:
+                for number, line in enumerate(file, 1):
+                    try:
+                        line.decode()
+                    except UnicodeDecodeError:
+                        raise SourceError(
+                            f"file {str(path)!r}: line {number:,} is not UTF-8 text (Latin-1, as old "
+                            "spreadsheets write it?): save it as CSV in UTF-8, or as Parquet"
+                        ) from None
+
     def _lenient(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for path, layout in zip(self.paths, self._files.layouts, strict=True):
             yield from _any_rows(path, layout, names)

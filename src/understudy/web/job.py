@@ -117,10 +117,7 @@ def run(folder: Path) -> int:
         if (folder / "cancel").exists():
             raise _Cancelled
         with _Slot(root, facts["slots"], teller):
-            if facts["kind"] == "audit":
-                _audit(root, folder, facts, teller)
-            else:
-                _release(root, folder, facts, teller)
+            _work(root, folder, facts, teller)
         teller.end("finished")
         return 0
     except KeyboardInterrupt:
@@ -131,6 +128,14 @@ def run(folder: Path) -> int:
     except Exception as error:  # noqa: BLE001 - its message may hold private values
         teller.end("failed", without_paths(_reason(error), root))
         return 1
+
+
+def _work(root: Path, folder: Path, facts: dict[str, Any], teller: _Teller) -> None:
+    try:
+        (_audit if facts["kind"] == "audit" else _release)(root, folder, facts, teller)
+    except Exception:
+        heed()  # libraries in C may answer the signal with an error of their own
+        raise
 
 
 def _reason(error: Exception) -> str:

@@ -60,6 +60,8 @@ class Spent:
             return f"ε = {self.epsilon} is reserved; nothing was drawn yet."
         were, stay = ("was", "stays") if self.drawn == 1 else ("were", "stay")
         made = f"{self.drawn} of {self.planned} planned draws {were} made"
+        if self.state == "open":
+            return f"ε = {self.epsilon} is charged: {made}. Once it is closed, {self.left}."
         if self.state == "aborted" and self.composition == "zcdp":
             return f"{made} and {stay} spent; {self.left}."
         return f"ε = {self.epsilon} is charged: {made}; {self.left}."
@@ -183,6 +185,7 @@ class Jobs:
 
     def all(self) -> list[Job]:
         """Every job, the newest first."""
+        _CHILDREN[:] = [child for child in _CHILDREN if child.poll() is None]
         every = [self.look(identity) for identity in self._workspace.identities("jobs")]
         return sorted(every, key=lambda job: job.facts["created"], reverse=True)
 
@@ -284,7 +287,6 @@ _CHILDREN: list[subprocess.Popen[bytes]] = []
 
 def launch(folder: Path, lock: int) -> None:
     """A process in a session of its own: Ctrl-C in the server's terminal does not reach it."""
-    _CHILDREN[:] = [child for child in _CHILDREN if child.poll() is None]
     child = subprocess.Popen(
         command(folder, lock),
         stdin=subprocess.DEVNULL,

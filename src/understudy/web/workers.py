@@ -186,9 +186,13 @@ class Workers:
 
 def draft_files(files: Sequence[tuple[str, str]], split: str = "") -> dict[str, Any]:
     """Draft a schema; in a process of its own, because files can be made to break readers."""
+    from understudy.source.files import FileSource, find
+
     shown = " or ".join(name for _, name in files)
     try:
         with unquoted(shown):
+            for path, _ in files:
+                FileSource(find(path)).require_utf8()
             if len(files) > 1 or split:
                 return _draft_families(files, split)
             return _draft_one(files[0][0])

@@ -170,6 +170,10 @@ class Workspace:
         """Whether a custodian has opened a release to analysts."""
         return bool(_ID.fullmatch(identity)) and self._publication(identity).is_file()
 
+    def publication(self, identity: str) -> dict[str, str]:
+        """Who opened a release to analysts, and when; empty if nobody has."""
+        return read_json(self._publication(identity)) or {}
+
     def publish(self, identity: str, who: str) -> None:
         """Open a release to analysts; what they have seen cannot be taken back."""
         self.path("releases", identity)

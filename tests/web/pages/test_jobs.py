@@ -37,10 +37,12 @@ def test_an_audit_has_no_stages():
 
 
 def test_the_clock_is_held_against_what_was_expected():
-    known = {"stage": "playing", "began": time.time() - 80, "computed": 20.0}
-    early, late = (_now(job(**known, about=about), Spent()) for about in (60, 5))
-    assert early["clock"] == "1 min 20 s so far; computed 20 s of about 60 s"
-    assert late["clock"] == "1 min 20 s so far; computed 20 s instead of the expected 5 s"
+    known = {"stage": "playing", "began": time.time() - 80, "computed": 30.0}
+    early, late = (_now(job(**known, about=about), Spent()) for about in (90, 5))
+    slow = _now(job(**{**known, "computed": 3.0}, about=90), Spent())["clock"]
+    assert early["clock"] == "1 min 20 s so far: 30 s of computing, of the expected 90 s"
+    assert late["clock"] == "1 min 20 s so far: 30 s of computing, more than the expected 5 s"
+    assert slow.endswith("of the expected 90 s; other work on this machine slows it down")
     assert 0.3 < early["share"] < 0.4
     assert late["share"] == 0.98
 
@@ -76,6 +78,12 @@ def test_cancelling_says_what_it_costs_now():
     assert ended.words == (
         "8 of 29 planned draws were made and stay spent; 80 % of this table's budget of ε = 2 is left."
     )
+
+
+def test_what_a_failed_job_holds_is_free_once_it_is_closed():
+    left = "80 % of this table's budget of ε = 2 is left"
+    words = Spent("a", "1", 8, 29, "open", "zcdp", left).words
+    assert words == f"ε = 1 is charged: 8 of 29 planned draws were made. Once it is closed, {left}."
 
 
 def test_an_ended_job_has_taken_what_it_took():

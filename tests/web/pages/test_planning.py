@@ -1,9 +1,12 @@
 """Plans, and the start of a release."""
 
+import re
+
 import pytest
 
 from tests.web.conftest import FAST, SCHEMA, put_table
 from understudy.releases import prepare
+from understudy.web.pages.planning import PlanForm
 
 PLANS = [
     ({"epsilon": "x"}, "not a number"),
@@ -15,6 +18,8 @@ PLANS = [
     ({"workload": "marginals:9"}, "marginals:9"),
     ({"purpose": "model:nothing"}, "unknown column"),
     ({"purpose": "regression:age"}, "write the formula as"),
+    ({"purpose": "subgroups"}, "name the column"),
+    ({"purpose": "subgroups", "columns": "nothing"}, "unknown column"),
     ({"rows": "many"}, "whole number"),
     ({"target": "1"}, "fill in about how many"),
     ({"target": "1", "rows": "400", "method": "gaussian"}, "does not forecast"),
@@ -24,8 +29,6 @@ PLANS = [
 
 def test_defaults_are_those_of_the_command_line():
     """As public facts and the charge for each: the plan is the same to the last bit."""
-    from understudy.web.pages.planning import PlanForm
-
     page = prepare(SCHEMA, **PlanForm().choices(None))
     line = prepare(SCHEMA, epsilon=1)
     assert page.facts == line.facts
@@ -76,6 +79,33 @@ def test_a_purpose_is_planned_for_and_kept(custodian):
     assert "For model:age: tables with age: " in shown
     custodian.post("/tables/people/releases", **FAST, purpose="model:age")
     assert custodian.site.jobs.all()[0].facts["choices"]["purpose"] == "model:age"
+
+
+def test_a_purpose_is_chosen_and_its_column_named(custodian):
+    put_table(custodian)
+    wish = {"epsilon": "1", "variations": "", "purpose": "subgroups", "columns": " age "}
+    page = custodian.client.get("/tables/people/plan", params=wish).text
+    assert "For subgroups:age: tables with age: " in page
+    assert '<option value="subgroups" selected>' in page
+    assert 'name="columns" value="age"' in page
+    without = PlanForm(columns="age").choices(None)
+    assert without["purpose"] is None
+
+
+def test_a_page_from_before_another_release_starts_none(custodian):
+    """A second tab, or the page that Back leads to: what it shows of the budget is old."""
+    put_table(custodian)
+    pages = [custodian.client.get("/tables/people/plan").text for _ in range(2)]
+    forms = [dict(re.findall(r'name="(once|begun)" value="(\w+)"', page)) for page in pages]
+    assert custodian.post("/tables/people/releases", **FAST, **forms[0], name="first").is_success
+    late = custodian.post("/tables/people/releases", **FAST, **forms[1], name="second")
+    assert late.status_code == 409
+    assert "the release first was started" in custodian.told(late)
+    assert "Budget afterwards" in late.text  # as it is now
+    assert [job.name for job in custodian.site.jobs.all()] == ["first"]
+    again = dict(re.findall(r'name="(once|begun)" value="(\w+)"', late.text))
+    done = custodian.post("/tables/people/releases", **FAST, **again, name="second")
+    assert str(done.url).endswith("/jobs/second")
 
 
 def test_a_form_that_is_sent_twice_starts_one_release(custodian):

@@ -30,6 +30,7 @@ def test_questions_and_what_is_wrong_with_them(custodian, bundle):
         truth.estimate, truth.low, truth.high,
     )  # fmt: skip
     assert ("says nothing" in good.text) == ((truth.low, truth.high) == (0, 1))
+    assert "which is narrower and not certified" in good.text
     vague = us.releases.Answer("age >= 5", 0.5, 0.0, 1.0, 0.95, ("city", "age"))
     page = custodian.site.render("_answer.html", {"answer": _drawn(us.Release.load(bundle), vague)})
     assert "says nothing" in page
@@ -195,7 +196,9 @@ def test_a_release_is_for_custodians_until_one_publishes_it(analyst, bundle):
         assert "tick the box" in custodian.told(custodian.post("/releases/small/publish")).lower()
         assert "Custodians alone" in client.get("/releases/small").text
         assert custodian.post("/releases/small/publish", sure="yes").status_code == 200
-        assert "Custodians alone" not in client.get("/releases/small").text
+        told = client.get("/releases/small").text
+        assert "Custodians alone" not in told
+        assert '<span class="chip good">published</span>' in told
     assert "/releases/small" in analyst.client.get("/releases").text
     assert analyst.client.get("/releases/small").status_code == 200
 
@@ -213,6 +216,13 @@ def test_fresh_rows_of_one_kind(custodian, bundle):
         response = custodian.client.get(at, params={"rows": "5", "where": wrong})
         assert response.status_code == 422, wrong[:20]
         assert said in custodian.told(response)
+    typed = {"rows": "5", "where": "agee > 1"}
+    shown = custodian.client.get(at, params=typed, headers={"accept": "text/html"})
+    assert shown.status_code == 422
+    assert "did you mean" in custodian.told(shown)
+    form = shown.text.partition('id="more"')[2]
+    assert 'name="rows" value="5"' in form
+    assert 'name="where" value="agee &gt; 1"' in form
 
 
 def test_commands_in_a_report_name_the_folder_that_is_downloaded(custodian, bundle):

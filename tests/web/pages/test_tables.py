@@ -280,6 +280,10 @@ def test_columns_say_what_becomes_of_them(custodian):
     page.post(f"{at}/text", text=DRAFT)
     page.post(f"{at}/decisions", again="unit", column="patient_id", max_rows="3")
     page.post(f"{at}/decisions", key="values:short", choice="private")
+    waiting = page.client.get(at).text
+    assert "Are types, empty cells and their spelling right?" in waiting
+    chips = re.findall(r'class="chip[^>]*>([^<]*)', waiting.partition('id="columns"')[2])
+    assert chips == ["to decide", "found privately", "to decide"]
     text = page.post(f"{at}/confirm").text
     chips = re.findall(r'class="chip[^>]*>([^<]*)', text.partition('id="columns"')[2])
     assert chips == ["left out", "found privately", "confirmed"]
@@ -335,6 +339,13 @@ def test_rules_are_ticked_or_dropped(custodian):
     assert "Which of these 3 rules are public knowledge? 1 of 3." in shown.text
     (kept,) = Schema.load(page.site.workspace.table("visits").schema).rules
     assert (kept.says, kept.read_from_rows) == (rules[1], False)
+    page.post(f"{at}/text", text=DRAFT + text)
+    shown = page.post(f"{at}/decisions", key="rules", choice="public")
+    assert "Yes: public knowledge." in shown.text
+    schema = Schema.load(page.site.workspace.table("visits").schema)
+    assert [(rule.says, rule.read_from_rows) for rule in schema.rules] == [
+        (r, False) for r in rules
+    ]
     page.post(f"{at}/text", text=DRAFT + text.partition('\n[[rule]]\nsays = "age >= 8')[0])
     assert ">Drop it<" in page.client.get(at).text
 
@@ -423,7 +434,7 @@ def test_a_table_in_which_people_have_several_rows(custodian):
     assert "tells people apart" in shown
     asked = page.client.get(at).text
     assert "reveal about one patient_id" in asked
-    assert "all rows of one patient_id added or removed" in asked
+    assert "In neighbouring tables, all rows of one patient_id are" in asked
     page.post(f"{at}/budget", epsilon="3", sure="yes")
     assert "all rows of one patient_id" in page.client.get(at).text
     planned = page.client.get(f"{at}/plan", params={**FAST, "rows": "360"})

@@ -23,6 +23,9 @@ _STATES = {
     "killed": "Killed",
 }
 
+_BUSY = 3
+"""Seconds of waiting for one of computing that only a busy machine explains."""
+
 
 @router.get("/jobs")
 async def list_jobs(request: Request, site: Here) -> Response:
@@ -61,18 +64,17 @@ def _now(job: Job, spent: Spent) -> dict[str, object]:
     clock = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
     about, computed = job.progress.get("about"), job.progress.get("computed", 0.0)
     if about and job.active:
-        clock += f" so far; computed {duration(computed)} "
-        late = computed > about
-        clock += (
-            f"instead of the expected {duration(about)}" if late else f"of about {duration(about)}"
-        )
+        expected = f"{'more than' if computed > about else 'of'} the expected {duration(about)}"
+        clock += f" so far: {duration(computed)} of computing, {expected}"
+        if job.seconds > _BUSY * (computed + 1):
+            clock += "; other work on this machine slows it down"
     return {
         "state": job.state,
         "words": _STATES[job.state],
         "active": job.active,
         "stage": job.progress.get("stage", ""),
         "doing": job.progress.get("doing", ""),
-        "step": job.step,
+        "step": job.step and f"this stage: {job.step}",
         "cost": spent.if_cancelled if job.kind == "release" else "Nothing is charged for an audit.",
         "clock": clock,
         "share": job.share,

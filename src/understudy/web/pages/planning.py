@@ -19,7 +19,9 @@ from understudy.releases.outline import Room
 from understudy.schema import Modelled, Schema
 from understudy.schema.family import FamilySchema
 from understudy.units import Unit, scope, things
+from understudy.web.errors import status_of
 from understudy.web.guard import session_of, wants_page
+from understudy.web.jobs import Job
 from understudy.web.pages.tables import about_rows, confirmed, family_of, plain_number, whole
 from understudy.web.site import Account, Here, Named, Site, account_of
 from understudy.web.workspace import Table
@@ -35,6 +37,13 @@ WORKLOADS = {
     "marginals:2": "all pairs of columns",
     "marginals:3": "all triples of columns",
 }
+PURPOSES = {
+    "": "everything alike",
+    "subgroups": "comparing groups of",
+    "model": "predicting",
+    "regression": "a regression",
+}
+"""What rows may be for; but for the first, with a column or a formula."""
 _WORKLOAD = re.compile(r"[a-z]{3,20}:[0-9]{1,2}(:[0-9]{1,6}(@[0-9]{1,9})?)?")
 _SHOWN = 5
 
@@ -48,12 +57,19 @@ class PlanForm(BaseModel, frozen=True):
     delta: str = "1e-9"
     workload: str = "marginals:2"
     purpose: str = ""
+    columns: str = ""
     method: str = "auto"
     rows: str = ""
     size: str = ""
     variations: str = ""
     name: str = ""
     owner: str = ""
+
+    @property
+    def aim(self) -> tuple[str, str]:
+        """What the rows are for, and which columns that is about."""
+        kind, _, columns = self.purpose.strip().partition(":")
+        return kind, kind and (columns or self.columns.strip())
 
     def choices(self, account: Account | None) -> dict[str, Any]:
         """For `prepare`; InputError where something cannot be meant."""
@@ -65,10 +81,13 @@ class PlanForm(BaseModel, frozen=True):
                     f"workload = {self.workload[:60]!r} is not understood; write it as marginals:2, "
                     "or marginals:3:64@0 for 64 triples"
                 )
+        kind, columns = self.aim
+        if kind in PURPOSES and kind and not columns:
+            raise InputError(f"the rows are for {PURPOSES[kind]} …: name the column")
         chosen: dict[str, Any] = {
             "delta": plain_number(self.delta, "δ"),
             "workload": self.workload or None,
-            "purpose": self.purpose.strip() or None,
+            "purpose": f"{kind}:{columns}" if columns else kind or None,
             "method": self.method,
             "variations": bool(self.variations),
             "neighbours": str(account.dataset.relation) if account else "add-remove",
@@ -86,10 +105,12 @@ class ReleaseForm(PlanForm, frozen=True):
     """A plan that is to be carried out.
 
     `once` is of the page that the form stood on: sent twice, by a double click, it starts one job.
+    `begun` is how many releases of the table had been started when it was shown.
     """
 
     epsilon: str = ""
     once: str = ""
+    begun: str = ""
     sure: str = ""
 
 
@@ -113,15 +134,24 @@ async def _page(
 ) -> Response:
     known = _known(site, table)
     form = _fitting(form, known["schema"])
-    if request.query_params:  # without, the page is there at once and asks for the plan itself
+    # without, the page is there at once and asks for the plan itself
+    if request.query_params or status == status_of(BudgetExhausted()):
         known = await _outlined(site, known, form)
     if known["outline"] is not None and form.target.strip():
         form = form.model_copy(update={"epsilon": known["outline"]["epsilon"]})
     if problem:
         known |= {"problem": problem, "status": status}
     choices = {"epsilons": EPSILONS, "methods": METHODS, "workloads": WORKLOADS}
-    once = secrets.token_hex(8)
-    return site.page(request, "plan.html", here="tables", form=form, once=once, **choices, **known)
+    choices |= {"purposes": PURPOSES, "once": secrets.token_hex(8)}
+    begun = len(_started(site, table))
+    return site.page(
+        request, "plan.html", here="tables", form=form, begun=begun, **choices, **known
+    )
+
+
+def _started(site: Site, table: Table) -> list[Job]:
+    """The releases of a table that were ever started, the newest first."""
+    return [job for job in site.jobs.all() if job.facts.get("table") == table.id]
 
 
 def _fitting(form: F, schema: Schema) -> F:
@@ -220,11 +250,17 @@ async def start_release(
         about = None if choices["rows_public"] else known["about"]  # for the forecast of time alone
         outline = await site.workers.plan(text, choices, assumed or about)
         _require_left(account, schema.unit, outline, table)
+        started = _started(site, table)
+        for job in started if form.once else ():
+            if job.facts.get("once") == form.once:
+                return RedirectResponse(f"/jobs/{job.id}", 303)
+        if form.begun not in ("", str(len(started))):
+            raise BudgetExhausted(
+                f"since this page was shown, the release {started[0].name} was started, which takes "
+                "of the same budget. To make this one as well, tick the box again and start it"
+            )
     except UnderstudyError as error:
         return await _page(request, site, table, form, *site.problem(error))
-    for begun in site.jobs.all() if form.once else ():
-        if begun.facts.get("once") == form.once:
-            return RedirectResponse(f"/jobs/{begun.id}", 303)
     title, owner = (" ".join(typed.split())[:80] for typed in (form.name, form.owner))
     title = title or f"{table.name} ε {choices['epsilon']}"
     del choices["neighbours"]  # the ledger's

@@ -95,6 +95,13 @@ async def list_releases(request: Request, site: Here) -> Response:
 @router.get("/releases/{identity}")
 def show_release(request: Request, site: Here, identity: str, q: str = "", s: str = "") -> Response:
     """The promise, the certificate, boxes for questions and statistics, and downloads."""
+    return _shown(request, site, identity, q, s)
+
+
+def _shown(
+    request: Request, site: Site, identity: str, q: str = "", s: str = "", **drawn: str
+) -> Response:
+    """The page; `drawn` are the rows that were asked for in vain, and why."""
     release = site.storage.release(identity)
     asked = {"q": q, "s": s, "answer": None, "problem": ""}
     asked |= _asked(site, release, q) if q.strip() else {}
@@ -104,7 +111,7 @@ def show_release(request: Request, site: Here, identity: str, q: str = "", s: st
         "release": release,
         "summary": site.storage.summary(identity),
         "title": title_of(site, identity),
-        "published": site.workspace.published(identity),
+        "published": site.workspace.publication(identity),
         "analysts": Role.ANALYST in site.people.users().values(),
         "columns": [(c.name, domain(c), shown_values(c)) for c in release.schema.modelled],
         "promise": promise(release),
@@ -117,8 +124,9 @@ def show_release(request: Request, site: Here, identity: str, q: str = "", s: st
         "family": family_of(release.schema),
         "statistic": _statistic(release),
         "scope": scope(release.schema.unit),
+        "drawn": drawn,
     }
-    status = 422 if asked["problem"] else 200
+    status = 422 if asked["problem"] or drawn else 200
     return site.page(request, "release.html", status, here="releases", **known, **asked)
 
 
@@ -147,7 +155,23 @@ def _tried(site: Site, ask: Callable[[str], T], text: str) -> tuple[T | None, st
 def _asked(site: Site, release: Release, q: str) -> dict[str, Any]:
     """The answer to a question, as the page shows it, or what is wrong with it."""
     answer, problem = _tried(site, release.answer, q)
-    return {"q": q, "answer": answer and _drawn(release, answer), "problem": problem}
+    if answer is None:
+        return {"q": q, "answer": None, "problem": problem}
+    return {
+        "q": q,
+        "answer": {**_drawn(release, answer), **_narrower(site, release, answer)},
+        "problem": "",
+    }
+
+
+def _narrower(site: Site, release: Release, answer: Answer) -> dict[str, Any]:
+    """The interval of the share's estimate, where it is narrower than the certified one."""
+    found, _ = _tried(site, release.estimate, f"share({answer.predicate})")
+    if not isinstance(found, Estimate) or found.low is None or found.high is None:
+        return {"estimated": ""}
+    certified = 1.0 if answer.low is None or answer.high is None else answer.high - answer.low
+    narrower = found.high - found.low < certified
+    return {"estimated": between(found.low, found.high) if narrower else "", "level": found.level}
 
 
 def _statistic(release: Release) -> str:
@@ -323,9 +347,24 @@ def rows(site: Here, identity: str) -> Response:
 
 @router.get("/releases/{identity}/sample", response_class=StreamingResponse)
 def sample(
-    site: Here, identity: str, rows: str = "1000", key: Key = None, where: str = ""
+    request: Request,
+    site: Here,
+    identity: str,
+    rows: str = "1000",
+    key: Key = None,
+    where: str = "",
 ) -> Response:
     """Fresh rows or families from the released model, perhaps of one kind: as private, and free."""
+    try:
+        return _sampled(site, identity, rows, key, where)
+    except InputError as error:
+        if not wants_page(request):
+            raise
+        said, _ = site.problem(error)
+        return _shown(request, site, identity, rows=rows[:40], where=where, said=said)
+
+
+def _sampled(site: Site, identity: str, rows: str, key: int | None, where: str) -> Response:
     release, named = site.storage.release(identity), f"{identity}-sample"
     if isinstance(release, FamilyRelease):
         if where.strip():

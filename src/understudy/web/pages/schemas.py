@@ -115,7 +115,8 @@ class Row(NamedTuple):
 def _columns(schema: Schema, found: Sequence[Decision]) -> list[Row]:
     """Every column, of two tables those of the parents first."""
     tables = schema.named if isinstance(schema, FamilySchema) else {"": schema}
-    asked = {(d.table, name) for d in found if d.topic is not Topic.UNIT for name in d.columns}
+    beside = (Topic.UNIT, Topic.TYPES)
+    asked = {(d.table, name) for d in found if d.topic not in beside for name in d.columns}
     family, unit = family_of(schema), schema.unit
     keys = {} if unit is None else {unit.column: "tells people apart"}
     if family is not None:
@@ -225,7 +226,7 @@ async def decide(
         problem, status = site.problem(error)
         form = {} if isinstance(error, _Changed) else form
         return HTMLResponse(_written(site, table, site.asked(request), problem, form), status)
-    if decision.topic is Topic.RULES and len(decision.lines) > 1:
+    if decision.topic is Topic.RULES and len(decision.lines) > 1 and not form.get("choice"):
         said = [f"{sum(key.startswith('only-') for key in form)} of {len(decision.columns)}"]
     what = f"{decision.question} {'; '.join(said)}."
     if decision.topic is Topic.UNIT:
@@ -267,7 +268,7 @@ def _answers(decision: Decision, form: Mapping[str, str]) -> list[tuple[Decision
     """What a form says about the decision, or about some of its lines."""
     lines = list(enumerate(decision.lines, 1))
     ticked = [name for at, names in lines if f"only-{at}" in form for name in names]
-    if decision.topic is Topic.RULES and len(lines) > 1:
+    if decision.topic is Topic.RULES and len(lines) > 1 and form.get("choice") != Choice.PUBLIC:
         rest = [name for name in decision.columns if name not in ticked]
         both = ((ticked, Choice.PUBLIC), (rest, Choice.DROP))
         return [(decision.of(*rules), choice, "") for rules, choice in both if rules]

@@ -24,7 +24,7 @@ if (plan) {
     if (asked) asked.abort();
     asked = new AbortController();
     const form = new FormData(plan);
-    for (const name of ["csrf", "once", "slider", "name", "owner", "size", "sure"]) form.delete(name);
+    for (const name of ["csrf", "once", "begun", "slider", "name", "owner", "size", "sure"]) form.delete(name);
     if (!target) form.set("target", "");
     forecast.classList.add("waiting");
     forecast.setAttribute("aria-busy", "true");
@@ -63,7 +63,17 @@ if (plan) {
     soon(false);
   });
   text.addEventListener("change", () => { nearest(); target.value = ""; soon(false); });
-  for (const name of ["workload", "purpose", "method", "rows", "delta", "variations"]) {
+  const purpose = find("#purpose");
+  const about = find("#about");
+  const columns = find("#columns");
+  const aimed = () => { about.hidden = !purpose.value; };
+  aimed();
+  purpose.addEventListener("change", () => {
+    aimed();
+    if (purpose.value && !columns.value) columns.focus();  // there is nothing to plan before it is named
+    else soon(target.value.trim() !== "");
+  });
+  for (const name of ["workload", "columns", "method", "rows", "delta", "variations"]) {
     find("#" + name).addEventListener("change", () => soon(target.value.trim() !== ""));
   }
   find("#find").addEventListener("click", (event) => {
