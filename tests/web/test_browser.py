@@ -266,7 +266,7 @@ def test_what_was_typed_stays_while_other_answers_are_kept_or_refused(phone, tmp
         expect(values).to_have_value("Aa, Aa")
         values.fill("Aa, Bb, Cc, Dd")
         page.locator(".review > li").last.locator("summary").first.click()
-        page.get_by_text("Replace it by what is public").last.click()
+        page.locator(".review").get_by_text("Replace it by what is public").last.click()
         page.get_by_label("Columns that may have empty cells").fill("city")
         city.get_by_role("button", name="Use these facts").click()
         page.get_by_text("Aa, Bb, Cc, Dd.").wait_for()
