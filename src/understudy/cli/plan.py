@@ -124,9 +124,7 @@ def _left(account: tuple[Room, Dataset] | None, unit: Unit | None) -> str:
     if account is None:
         own = "" if unit is None else f" --unit {wording.quoted(unit.column)}"
         opening = f"`{program()} ledger open FILE --dataset NAME --epsilon TOTAL{own}`"
-        return (
-            f"not tracked; to add up releases, {opening} and name FILE and NAME here and in release"
-        )
+        return f"not tracked; {opening} keeps a total: then add --ledger FILE --dataset NAME"
     room, dataset = account
     takes = (
         f"takes {wording.percent(room.takes)} of the lifetime budget of ε = "
@@ -261,7 +259,7 @@ def _show_more(prepared: Prepared, forecast: Forecast, size: int) -> None:
         ("workload", _workload_words(workload, design.shape)),
         *(
             (
-                f"noise of {shown(purpose)}",
+                f"noise: {shown(purpose)}",
                 f"± {wording.number(sigma)} rows, {wording.points(sigma / size)}",
             )
             for purpose, sigma in noises(prepared, size).items()
