@@ -46,6 +46,7 @@ def test_the_runner_sees_exit_codes_too(tmp_path: Path):
         ("understudy rel", "release"),
         ("understudy schema dr", "draft"),
         ("understudy plan --eps", "--epsilon"),
+        ("understudy plan --method maxe", "maxent"),
     ],
 )
 def test_shells_complete_commands_and_options(shell, typed, offered, monkeypatch, capsys):

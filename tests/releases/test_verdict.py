@@ -154,5 +154,5 @@ def test_rows_that_contradict_what_was_measured_are_not_praised(release):
 def test_fewer_rows_of_each_are_advised_where_they_would_help(schema):
     who = Unit("person", 5)
     several = replace(schema, columns=(*schema.columns, Identifier("person")), unit=who)
-    assert "max_rows = 1 instead of 5 would make it about" in planned(several, "1", 2_000).advice
+    assert "with 1 row of each instead of 5 (if" in planned(several, "1", 2_000).advice
     assert "max_rows" not in planned(schema, "1", 300).advice

@@ -9,7 +9,7 @@ from typing import Annotated
 from understudy.cli import release as releasing
 from understudy.cli import shell, verify
 from understudy.cli.commands import command
-from understudy.cli.options import argument, option
+from understudy.cli.options import MethodName, argument, option
 from understudy.errors import VerificationError
 
 
@@ -17,7 +17,7 @@ from understudy.errors import VerificationError
 def demo(
     folder: Annotated[Path, argument("DIR", "The folder to write; it must not exist yet.")],
     rows: Annotated[int, option("--rows N", "Rows of the sample table.", min=0)] = 50_000,
-    method: Annotated[str, option("--method M", "See `understudy methods`.")] = "auto",
+    method: MethodName = "auto",
 ) -> None:
     """Release and verify a sample table: the health survey of a city that does not exist.
 

@@ -47,8 +47,18 @@ def argument(metavar: str, help: str) -> Any:
 # What several commands take
 
 
+def _methods() -> list[str]:
+    """What a shell completes."""
+    from understudy.game.methods import METHODS
+
+    return ["auto", *METHODS]
+
+
 Relations = Literal["add-remove", "replace"]
 _EPSILON = "The privacy budget ε; smaller is more private. Everything fits inside it."
+MethodName = Annotated[
+    str, option("--method M", "See `understudy methods`.", _METHOD, autocompletion=_methods)
+]
 SchemaFile = Annotated[Path, option("--schema S.toml", "The schema, confirmed.")]
 NewFolder = Annotated[
     Path, option("--out DIR", "The folder to write; it must not exist yet.", OUTPUT)
@@ -171,7 +181,7 @@ class Choices:
             show_default=False,
         ),
     ] = None
-    method: Annotated[str, option("--method M", "See `understudy methods`.", _METHOD)] = "auto"
+    method: MethodName = "auto"
     settings: Annotated[
         list[str] | None,
         option(

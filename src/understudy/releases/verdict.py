@@ -260,14 +260,14 @@ def _alternatives(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> I
     for epsilon in _EPSILONS:
         larger = Budget(epsilon, budget.delta)
         if epsilon > budget.epsilon and (told := then(own, larger)) is not None:
-            yield f"ε = {decimal(epsilon)} would make that about {told}"
+            yield f"about {told} with ε = {decimal(epsilon)}"
             break
     if unit > 1 and own.design.weight == 1 and (told := then(own, budget, 1)) is not None:
-        yield f"max_rows = 1 instead of {unit} would make it about {told} (if as many rows were left)"
+        yield f"about {told} with 1 row of each instead of {unit} (if as many rows were left)"
     fewer = _half(own.design)
     if fewer is not None and (told := then(replace(own, design=fewer), budget)) is not None:
         width, half = len(own.design.shape), len(fewer.shape)
-        yield f"{half} columns instead of {width} would make it about {told}"
+        yield f"about {told} with {half} columns instead of {width}"
 
 
 def _mean(own: Blueprint, budget: Budget, unit: int, rows: int) -> float:
