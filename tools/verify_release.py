@@ -24,6 +24,7 @@ import io
 import itertools
 import json
 import math
+import operator
 import os
 import re
 import stat
@@ -3158,23 +3159,13 @@ class Condition:
         parts = [self._all()]
         while self._take("or"):
             parts.append(self._all())
-
-        def test(row: dict[str, Any]) -> bool | None:
-            found = [part(row) for part in parts]
-            return True if True in found else None if None in found else False
-
-        return test
+        return _either(parts)
 
     def _all(self) -> Test:
         parts = [self._not()]
         while self._take("and"):
             parts.append(self._not())
-
-        def test(row: dict[str, Any]) -> bool | None:
-            found = [part(row) for part in parts]
-            return False if False in found else None if None in found else True
-
-        return test
+        return _negated(_either([_negated(part) for part in parts]))
 
     def _not(self) -> Test:
         if self._take("not"):
@@ -3240,8 +3231,7 @@ class Condition:
             one, two = (amount(row[name], self.columns[name]) for name in (left, right))
             if one is None or two is None:
                 return None
-            return {"=": one == two, "!=": one != two, "<": one < two, "<=": one <= two,
-                    ">": one > two, ">=": one >= two}[sign]  # fmt: skip
+            return SIGNS[sign](one, two)
 
         return test
 
@@ -3262,13 +3252,16 @@ class Condition:
             one, two = point(value, column), point(literal, column)
             if one is None or two is None:  # OTHER has no place in an order
                 return None
-            return {"=": one == two, "!=": one != two, "<": one < two, "<=": one <= two,
-                    ">": one > two, ">=": one >= two}[sign]  # fmt: skip
+            return SIGNS[sign](one, two)
 
         return test
 
 
 KEYWORDS = {"and", "or", "not", "in", "between", "is", "null", "true", "false"}
+SIGNS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
+    ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
 
 
 def _negated(test: Test) -> Test:

@@ -28,7 +28,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from understudy._types import Bools, Floats, Whole
+from understudy._types import Floats, Whole
 
 _TINY = 1e-6
 
@@ -111,7 +111,8 @@ class Coding:
         noisy = logits + jax.random.gumbel(key, logits.shape, logits.dtype)
         soft = jnp.exp(self.log_softmax(noisy / temperature))
         hard = soft + jax.lax.stop_gradient(self.one_hot(noisy) - soft)
-        return jnp.where(self._lone, jnp.tanh(logits), hard)
+        lone = np.repeat(np.array(self.heads) == 1, self.heads)
+        return jnp.where(lone, jnp.tanh(logits), hard)
 
     def seen(self, entries: Array) -> Array:
         """(B, F) features of entries (B, S): of two values the second is enough."""
@@ -156,10 +157,6 @@ class Coding:
     def owns(self) -> NDArray[np.float32]:
         """(H, S): which head a logit belongs to."""
         return np.repeat(np.eye(len(self.heads), dtype=np.float32), self.heads, axis=1)
-
-    @cached_property
-    def _lone(self) -> Bools:
-        return np.repeat(np.array(self.heads) == 1, self.heads)
 
     @cached_property
     def _kept(self) -> NDArray[np.float32]:

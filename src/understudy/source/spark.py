@@ -178,7 +178,6 @@ class _Cluster:
         self._shape = tuple(shape)
 
     def keep(self, unit: Unit, null_values: Sequence[str]) -> None:
-        """Count at most k rows of every unit from now on: those that `Unit` names."""
         sf, Window = _sql()
         names = [name for name, _ in self._coded]
         x = _text(unit.column)
@@ -212,7 +211,6 @@ class _Cluster:
     def related(
         self, key: tuple[str, Sequence[str]], order: tuple[str, Sequence[str], pa.DataType] | None
     ) -> Related:
-        """The rows whose key is there."""
         sf, _ = _sql()
         (name, nulls), by = key, []
         if order is not None:

@@ -170,7 +170,6 @@ class _Database:
         }
 
     def keep(self, unit: Unit, null_values: Sequence[str]) -> None:
-        """Count at most k rows of every unit from now on: those that `Unit` names."""
         ibis, ops = _ibis(), self._ops
         codes = {f"c{i}": code for i, code in enumerate(self._codes.values())}
         x = self._expression[unit.column]
@@ -210,7 +209,6 @@ class _Database:
     def related(
         self, key: tuple[str, Sequence[str]], order: tuple[str, Sequence[str], pa.DataType] | None
     ) -> Related:
-        """The rows whose key is there."""
         name, nulls = key
         x, rows = self._expression[name], {}
         texts: tuple[bool, ...] = ()
