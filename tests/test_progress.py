@@ -2,7 +2,17 @@
 
 import pytest
 
-from understudy.progress import COUNTING, FITTING, STAGES, Progress, forget, heed, silent, stop
+from understudy.progress import (
+    COUNTING,
+    FITTING,
+    STAGES,
+    Progress,
+    forget,
+    heed,
+    silent,
+    stop,
+    undisturbed,
+)
 
 
 @pytest.mark.parametrize(
@@ -45,3 +55,21 @@ def test_work_that_was_stopped_ends_at_its_next_step():
         heed()
     forget()
     heed()
+
+
+def test_what_is_undisturbed_is_finished_before_the_work_stops():
+    done = []
+
+    def work():
+        with undisturbed():
+            with undisturbed():
+                stop(KeyboardInterrupt)
+                done.append("inner")
+            done.append("outer")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done == ["inner", "outer"]
+    forget()
+    with undisturbed():
+        pass

@@ -121,4 +121,6 @@ def require_extra(what: str, extra: str) -> None:
     """
     libraries, named = _EXTRAS[extra]
     if any(find_spec(library) is None for library in libraries.split()):
-        raise InputError(f"{what} needs {named} not installed: pip install '.[{extra}]'")
+        raise InputError(
+            f"{what} needs {named} not installed: pip install '.[{extra}]', in the folder of the source"
+        )

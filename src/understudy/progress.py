@@ -6,10 +6,10 @@ here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
-from typing import NoReturn
 
 STAGES = {
     "checking": "checking the input and planning",
@@ -82,19 +82,36 @@ _STOPPED: list[type[KeyboardInterrupt]] = []
 """How a signal has stopped the work of this process."""
 
 
-def stop(how: type[KeyboardInterrupt]) -> NoReturn:
+_UNDISTURBED: list[None] = []
+"""One for every piece of work that is under way and is finished first."""
+
+
+def stop(how: type[KeyboardInterrupt]) -> None:
     """Stop the work here, for handlers of signals, and at its next step (`heed`) if that is in vain.
 
     Python ignores what is raised in a finalizer, or in a callback from C.
     """
     _STOPPED[:] = [how]
-    raise how
+    if not _UNDISTURBED:
+        raise how
 
 
 def heed() -> None:
     """Raise again how the work was stopped, if it was; for whoever watches it, at every step."""
     for how in _STOPPED:
         raise how
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """What is begun in here is finished before the work stops."""
+    _UNDISTURBED.append(None)
+    try:
+        yield
+    finally:
+        _UNDISTURBED.pop()
+    if not _UNDISTURBED:
+        heed()
 
 
 def forget() -> None:

@@ -27,7 +27,7 @@ def started() -> str:
 def printed(result: Result) -> list[str]:
     """The command lines on a screen: ends of lines, and what stands in backticks."""
     screen = result.out + result.err
-    lines = [at + end for line in screen.splitlines() if "`" not in line
+    lines = [at + end.partition("  # ")[0] for line in screen.splitlines() if "`" not in line
              for _, at, end in [line.partition(started())]]  # fmt: skip
     quoted = re.findall(r"`([^`\n]*understudy [^`\n]*)`", screen)
     return [line for line in [*lines, *quoted] if line.startswith(started())]

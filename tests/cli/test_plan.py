@@ -70,7 +70,7 @@ def test_plan_says_what_groups_will_lack_while_a_purpose_can_still_be_given(tmp_
     assert "add --purpose subgroups:COLUMN now" in plain
     given = run(*asked, "--purpose", "subgroups:c0").out
     assert f"all 60 columns and {int(measured) + 59} of 1,770 pairs are measured" in given
-    assert "not determined" not in given
+    assert "If you will compare other groups" in given
 
 
 def test_plan_says_which_tables_are_measured(case):

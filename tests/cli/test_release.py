@@ -119,6 +119,26 @@ def test_a_found_epsilon_is_spent_only_when_agreed_to(case, tmp_path):
     assert run("verify", tmp_path / "r").code == 0
 
 
+def test_an_epsilon_that_protects_hardly_anybody_is_spent_only_on_purpose(case, tmp_path):
+    choices = (
+        "release", case.data, "--schema", case.schema, "--out", tmp_path / "r", "--ledger",
+        case.ledger, "--dataset", "t", "--rows", 500, "--epsilon",
+    )  # fmt: skip
+    refused = run(*choices, "1000")
+    assert refused.code == 2
+    assert "ε = 1,000 protects hardly anybody" in refused.err
+    assert "Nothing was spent" in refused.err
+    assert entries(case) == ["open"]
+    typed = run(*choices, "1,000")
+    assert "is not a number; give one such as 0.5, without commas" in " ".join(typed.err.split())
+    larger = run(*choices, "11", "--yes")  # and the total of the account is smaller
+    assert "protects" not in larger.err
+    assert "does not fit" in larger.err
+    assert larger.err.count("Nothing was") == 1
+    planned = run("plan", "--schema", case.schema, "--epsilon", 11)
+    assert "ε = 11 protects hardly anybody" in planned.out
+
+
 @pytest.mark.slow
 def test_a_release_of_noise_says_so(case, tmp_path):
     made = run(

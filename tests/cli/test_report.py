@@ -52,7 +52,7 @@ def test_it_is_made_again_beside_the_release_without_the_table(made):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("nowhere",), "is not a release"),
+        (("nowhere",), "is not a release: there is no such folder"),
         (("{release}", "--out", "{release}/synthetic.parquet"), "must end in .html"),
         (("{release}", "--out", "{release}/other.html"), "lies in a release"),
         (("{release}", "--out", "{release}/report.html"), "lies in a release"),

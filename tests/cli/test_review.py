@@ -140,7 +140,7 @@ def test_what_is_answered_stays_when_somebody_leaves(walk, draft: Path):
     code, _, err = walk("row", "a", KeyboardInterrupt())
     assert code == 130
     assert "Every answer that was kept is in" in err
-    assert f"To go on: {command('schema', 'review', draft)}" in err
+    assert f"To go on:\n  {command('schema', 'review', draft)}\n" in err
     assert Schema.load(draft).unit_word == "row"
     assert columns(draft)["patient"].read_from_rows == ()
     assert columns(draft)["job"].read_from_rows == ("type", "nullable", "values")
@@ -176,7 +176,22 @@ def test_a_misspelt_decision_gets_a_suggestion_and_an_answered_column_the_way_to
     assert "no open decision is called 'values:jobb' (did you mean 'job'" in typo.err
     run("schema", "review", draft, "--drop", "job")
     again = run("schema", "review", draft, "--private", "job")
-    assert "nothing is open about 'job'; to change what was answered, edit the schema" in again.err
+    assert (
+        "nothing is open about 'job'; to change what was answered, use --set or edit" in again.err
+    )
+
+
+def test_facts_are_set_where_nothing_is_open(draft: Path):
+    run("schema", "review", draft, "--public", "bounds", "--private", "size_b")
+    made = run("schema", "review", draft, "--set", "size_a=0 to 50", "--set", "size_b=0 to 60")
+    assert made.code == 0, made.err
+    assert columns(draft)["size_a"].upper == 50
+    assert "Noted: size_b: from 0 to 60" in made.out
+    assert run("schema", "review", draft, "--set", "unit=patient 3").code == 0
+    assert run("schema", "review", draft, "--set", "unit=patient 2").code == 0
+    assert Schema.load(draft).unit.max_rows == 2
+    ended = run("schema", "review", draft, "--public", "size_a")
+    assert (ended.code, "nothing is open about 'size_a'" in ended.err) == (2, True)
 
 
 def test_a_group_may_be_answered_in_part(walk, draft: Path):
@@ -200,7 +215,7 @@ def test_what_was_kept_of_a_group_stays_and_the_command_to_go_on_is_said(walk, d
     assert code == 130
     assert columns(draft)["size_a"].upper == 50
     assert columns(draft)["size_b"].read_from_rows == ("lower", "upper")
-    assert f"To go on: {command('schema', 'review', draft)}" in err
+    assert f"To go on:\n  {command('schema', 'review', draft)}\n" in err
 
 
 def test_the_name_of_a_column_is_no_value_unless_it_is_quoted(walk, draft: Path):
@@ -213,7 +228,7 @@ def test_rules_are_kept_and_dropped_by_their_numbers(walk, draft: Path):
     rules = ["sex = 'F' implies size_a >= 1", "sex = 'M' implies size_b <= 3", "size_a >= 0"]
     text = "".join(f'\n[[rule]]\nsays = "{rule}"\nread_from_rows = true\n' for rule in rules)
     draft.write_text(DRAFT + text)
-    walk("s", "s", "s", "s", "s", "a", "1, 2", "q")
+    walk("s", "s", "s", "s", "s", "a", "a 1, 2", "q")
     found = Schema.load(draft).rules
     assert [rule.says for rule in found] == rules[:2]
     assert not any(rule.read_from_rows for rule in found)
@@ -244,6 +259,40 @@ def test_a_question_is_opened_and_its_lines_answered_one_by_one(walk, draft: Pat
     assert out.count("Are the bounds of size_b public knowledge?") == 2
 
 
+def test_the_lines_that_are_left_keep_their_numbers(walk, draft: Path):
+    text = DRAFT + DRAFT[DRAFT.index('[[column]]\nname = "size_b"') :].split("\n\n")[0].replace(
+        "size_b", "size_c"
+    ).replace("upper = 7", "upper = 9")
+    draft.write_text(text)
+    code, out, err = walk("s", "s", "s", "d 1", "d 1", "d 3", "q")
+    assert code == 0
+    assert "'1' is no line and no name of this question; its lines are 2, 3." in err
+    found = columns(draft)
+    assert [found[f"size_{each}"].kind for each in "abc"] == ["identifier", "integer", "identifier"]
+    assert "3  size_c: 0 to 9" in out
+
+
+def test_people_are_limited_by_the_number_that_is_typed(walk, draft: Path, tmp_path: Path):
+    data = tmp_path / "t.csv"
+    rows = "".join(f"P{i // 12},baker,{i % 5},1,F\n" for i in range(240))
+    data.write_text("patient,job,size_a,size_b,sex\n" + rows)
+    _, out, _ = walk("5", "q", data=(data,))
+    assert "    5  at most 5 rows of each patient" in out
+    assert Schema.load(draft).unit.max_rows == 5
+    draft.write_text(DRAFT)
+    walk("4 equal", "q", data=(data,))
+    assert Schema.load(draft).unit.equal == 4
+    draft.write_text(DRAFT)
+    walk("3", "q")
+    assert Schema.load(draft).unit.max_rows == 3
+
+
+def test_numbers_are_read_as_people_write_them(walk, draft: Path):
+    _, out, _ = walk("s", "s", "s", "c 1", "0-20", "c 2", "0 to 1,000", "q")
+    assert "Noted: size_a: 0 to 20." in out
+    assert "Noted: size_b: from 0 to 1000" in out
+
+
 def test_one_list_for_all_of_a_group_needs_no_typing(walk, draft: Path):
     text = DRAFT.replace('["baker", "clerk", "mayor"]', '["F", "M", "X"]')
     draft.write_text(text)
@@ -262,7 +311,8 @@ def test_without_a_terminal(draft: Path, monkeypatch):
     assert shown.out.index("several rows?") < shown.out.index("baker, clerk, mayor")
 
     # The commands that it prints are those that answer.
-    commands = [line.strip() for line in shown.out.splitlines() if " understudy " in f" {line}"]
+    lines = [line.partition("  # ")[0].strip() for line in shown.out.splitlines()]
+    commands = [line for line in lines if " understudy " in f" {line}"]
     assert command("schema", "confirm", draft, "--unit", "row") in commands
     for line in commands:
         if "--public" in line or line.endswith("--unit row"):
@@ -319,7 +369,7 @@ def test_values_that_are_not_typed_count_as_other_unless_somebody_says_no(walk, 
     )
     assert "'mayor', not in the list of job: rows with it count as OTHER" in out
     draft.write_text(DRAFT)
-    _, out, _ = walk("s", "s", "c", "baker, clerk", "n", "q")
+    _, out, _ = walk("s", "s", "c", "baker, clerk", "1-8", "n", "q")
     assert columns(draft)["job"].other is None
     assert "Enter: yes; n: as 'baker'" in out
     assert "rows with it count as 'baker'" in out

@@ -55,6 +55,13 @@ def test_draft_confirm_check(tmp_path: Path):
     assert run("schema", "confirm", schema, "--all").code == 0
 
 
+def test_a_folder_without_tables_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    folder = run("schema", "draft", ".")
+    assert (folder.code, "holds no .parquet files" in folder.err) == (2, True)
+    assert not [*tmp_path.glob("*.toml")]
+
+
 def test_confirm_keeps_comments_and_all_other_facts(tmp_path: Path):
     schema = tmp_path / "s.toml"
     schema.write_text(

@@ -205,5 +205,5 @@ def test_what_an_answer_does_beside_it_is_told():
     rare = insulin(other="OTHER")
     closed = answered(rare, decision, Choice.REPLACE, "No, Down, Steady, Up")
     assert consequences(rare, closed, decision.key) == (
-        "Values of insulin that are not in the list count as 'No'.",
+        "A value of insulin that is not listed would count as 'No'.",
     )

@@ -18,6 +18,8 @@ NONE = Estimate("gini(x)", None, None, None, 0.95, "table", None, None, "too noi
 def test_words():
     assert str(TOLD) == "share(b) = 0.432 [0.381, 0.483] (estimated, 95 %, table)"
     assert LARGE.shown == ("12,345,679", "12,300,000", "12,400,000")
+    median = replace(TOLD, value=15.0, low=15.0, high=15.0 + 1e-12, unit="")
+    assert median.shown == ("15", "15", "15")
     assert str(LARGE).endswith("(estimated, 90 %, population); careful")
     assert repr(NONE) == "<Estimate gini(x): not determined (too noisy)>"
     assert (TOLD.determined, NONE.determined) == (True, False)

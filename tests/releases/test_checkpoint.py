@@ -8,12 +8,14 @@ import pytest
 
 import understudy as us
 from tests.thorough import some
+from understudy import progress
 from understudy.errors import InputError, LedgerError, WorkError
 from understudy.game.methods.independent import IndependentMethod
 from understudy.game.methods.maxent import MaxEntMethod
 from understudy.privacy.gate import Gate
 from understudy.privacy.journal import Journal
-from understudy.privacy.ledger import Ledger
+from understudy.privacy.ledger import Ledger, Reservation
+from understudy.privacy.noise import OpenDPNoise
 from understudy.privacy.questions import Marginals, ThresholdedErrors, WorstError
 from understudy.testing import SeededNoise
 
@@ -303,3 +305,45 @@ def test_a_ledger_that_somebody_keeps_in_the_folder_is_not_removed(schema, tmp_p
         one()
     with Ledger(kept) as opened:
         assert len(opened.releases("t")) == 1
+
+
+def interrupted(monkeypatch, owner, name):
+    """Somebody presses Ctrl-C when the second call of this has done its work."""
+    calls = []
+    whole = getattr(owner, name)
+
+    def called(*given, **more):
+        found = whole(*given, **more)
+        calls.append(name)
+        if len(calls) == 2:
+            progress.stop(KeyboardInterrupt)
+        return found
+
+    monkeypatch.setattr(owner, name, called)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (Reservation, "charge"),
+        (Marginals, "exact"),
+        (OpenDPNoise, "gaussian"),
+        (Journal, "keep"),
+    ],
+)
+def test_one_that_is_interrupted_at_any_moment_loses_no_draw(
+    schema, tmp_path, ledger, monkeypatch, owner, name
+):
+    try:
+        with monkeypatch.context() as patch:
+            interrupted(patch, owner, name)
+            with pytest.raises(KeyboardInterrupt):
+                make(schema, tmp_path)
+    finally:
+        progress.forget()
+    before = charges(ledger)
+    made = make(schema, tmp_path)
+    after = charges(ledger)
+    assert after[: len(before)] == before
+    assert sorted(after) == sorted(c.purpose for c in made.plan for _ in range(c.times))
+    us.verify(made.save(tmp_path / "out"), ledger=ledger, dataset="t").require()

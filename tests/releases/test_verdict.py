@@ -100,6 +100,8 @@ def test_a_large_bound_is_never_called_useful(release):
         judged = verdict(replace(release, certificate=replace(certificate, bound=bound)))
         assert level is None or judged.level is level
         assert str(judged).startswith(str(judged.level))
+    assert judged.good_for.startswith("shares in single columns (their estimates are typically")
+    assert judged.not_for == "numbers of several columns together"
     assert verdict(replace(release, forecast=None)).advice == ""
 
 

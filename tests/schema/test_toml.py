@@ -164,6 +164,8 @@ def test_a_column_that_is_wrong(body, said):
         (HEAD + "rows = 3\n", ["unknown key 'rows'", "rows_public"]),
         (HEAD + "[column]\nname='x'\n", ["[[column]]", "two brackets"]),
         (HEAD + "[[columns]]\n", ["unknown key 'columns'", "did you mean 'column'"]),
+        (HEAD + "[column]\n" * 2, ["line 4", "write [[column]], with two brackets"]),
+        (HEAD + "nullable = yes\n", ["line 3 is not TOML", "): nullable = yes"]),
         (HEAD + "[[column]]\n", ["number 1 has no name", 'name = "..."']),
         (HEAD + column(**INTEGER) * 2, ["column 'x' is declared more than once"]),
         (HEAD + "rows_public = 0\n" + column(**INTEGER), ["rows_public = 0", "leave it out"]),

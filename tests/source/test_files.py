@@ -233,6 +233,8 @@ def test_missing_and_unknown_files(tmp_path):
     for name in ("t.xlsx", "t", "t.parquet.gz", "t.gz"):
         with pytest.raises(SourceError, match=r"is not known: understudy reads CSV"):
             read(write(tmp_path, b"age,sex\n", name))
+    with pytest.raises(SourceError, match=r"save the sheet as CSV \(UTF-8\)"):
+        read(write(tmp_path, b"", "t.xlsx"))
     for wrong in (7, None, ["age"], {"age": [1]}, object()):
         with pytest.raises(SourceError, match="cannot read a table from"):
             read(wrong)

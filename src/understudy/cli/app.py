@@ -164,7 +164,7 @@ def _wrong_use(error: Any) -> int:
     if not message:  # no command was given, and the help has been printed
         return shell.WRONG_USE
     more = [f"See `{where} --help`."]
-    if message.startswith("No such command") and where == "understudy":
+    if message.startswith("No such command") and where == "understudy" and "mean '" not in message:
         more = [f"Did you mean `{where} {each}`?" for each in _inside(message.split("'")[1])] + more
     if "'--schema'" in message:
         drafted = f"{command('schema', 'draft')} TABLE"

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from understudy import files, wording
 from understudy.cli import options, shell, words
+from understudy.cli.commands import command
 from understudy.cli.options import argument, option
 from understudy.cli.progress import Stages
 from understudy.errors import InputError
@@ -61,6 +62,10 @@ def compare(
 
     if out is not None:
         _require_place(out)
+    if (Path(real) / "release.json").is_file() and not folder.is_dir():
+        raise InputError(
+            f"{real} is a release; give the private table first: {command('compare', folder, real)}"
+        )
     release = Release.load(folder)
     with Stages() as stages:
         comparison = work(real, release, targets=target or None, key=key, progress=stages)

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from understudy.estimates import Estimate, Parts
 
 
+_WHOSE = {"population": "the population that the rows were drawn from", "table": "the table itself"}
+
+
 @shell.guarded
 def estimate(
     folder: options.Folder,
@@ -112,7 +115,7 @@ def _one(found: Estimate) -> None:
             ("asked", found.name),
             ("estimate", Text(value, style="bold")),
             ("interval", f"{low} to {high}, estimated, {100 * found.level:g} %"),
-            ("target", found.target),
+            ("target", _WHOSE[found.target]),
             ("parts", ", ".join(f"{n} {times * p:.2g}" for n, p in made.items() if p > 0) + of),
         ]
     )

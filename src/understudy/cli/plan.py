@@ -156,7 +156,7 @@ def _show(
     """The promise, and the figures that decide."""
     from understudy.releases.ends import sought_in_words
     from understudy.releases.outline import by_group, time_in_words
-    from understudy.report.words import meaning, protected
+    from understudy.report.words import caution, meaning, protected
 
     unit, relation = prepared.schema.unit, prepared.design.relation
     errors, margin = forecast.errors, prepared.margin(size)
@@ -165,6 +165,7 @@ def _show(
         [
             ("promise", f"{budget}-differential privacy per {protected(unit)}"),
             ("that means", meaning(float(budget.epsilon), float(budget.delta), unit, relation)),
+            *words.warning(caution(float(budget.epsilon))),
             *words.scope(unit),
             *(
                 [("expected error", "this method forecasts none")]

@@ -17,10 +17,11 @@ from understudy.cli.commands import command
 from understudy.cli.options import argument, flag, option
 from understudy.cli.plan import expected_errors, needed_epsilon, show_verdict, theorem_in_words
 from understudy.cli.progress import Stages
-from understudy.errors import InputError, UnderstudyError, WorkError
+from understudy.errors import BudgetExhausted, InputError, UnderstudyError, WorkError
 from understudy.progress import Progress
 
 if TYPE_CHECKING:
+    from understudy.privacy.budget import Exact
     from understudy.releases import Options, Prepared, Release
     from understudy.schema import Schema
     from understudy.source import Source
@@ -155,7 +156,11 @@ def release(
     target: options.Target,
     yes: Annotated[
         bool,
-        flag("--yes", "Spend the ε that --target-error finds without asking.", options.PRIVACY),
+        flag(
+            "--yes",
+            "Spend the ε that --target-error finds, or one above 10, without asking.",
+            options.PRIVACY,
+        ),
     ] = False,
     choices: options.Choices,
     account: Account,
@@ -189,6 +194,8 @@ def release(
     wanted = options.wanted(target, choices, **made, **charged)
     if wanted.target_error is not None or wanted.epsilon is None:
         wanted = _agreed(loaded, wanted, yes)
+    elif not yes:
+        _require_protecting(wanted.epsilon)
     source = _families(data, loaded, reading.children, where)
     released = make(source, loaded, out, wanted, where, cover=cover)
     _show(released, data, out, wanted)
@@ -253,10 +260,8 @@ def make(
                 release = reserved.run(stages)
             save(release, out, about=About(*cover), progress=stages)
         except BaseException as error:
-            if wanted.checkpoint is not None:
-                error.add_note(f"The same command goes on from {wanted.checkpoint}.")
-            else:
-                error.add_note(_aftermath(error, wanted, out))
+            if told := _aftermath(error, wanted, out):
+                error.add_note(told)
             raise
         return release
 
@@ -274,6 +279,16 @@ def _agreed(schema: Schema, wanted: Options, yes: bool) -> Options:
             f"{needed}, and it needs your consent; nothing was spent. Give --epsilon, or --yes"
         )
     return replace(wanted, epsilon=prepared.budget.epsilon, target_error=None)
+
+
+def _require_protecting(epsilon: Exact) -> None:
+    """An ε that promises hardly anything, perhaps a slip of the pen, is spent only on purpose."""
+    from understudy.privacy.budget import exact
+    from understudy.report.words import caution
+
+    told = caution(float(exact(epsilon, "epsilon")))
+    if told and not (sys.stdin.isatty() and typer.confirm(f"{told}. Spend it?", err=True)):
+        raise InputError(f"{told}. Nothing was spent; give a smaller --epsilon, or --yes")
 
 
 def _require_space(prepared: Prepared, out: Path) -> None:
@@ -303,13 +318,19 @@ def about_report(out: Path) -> tuple[str, str]:
 
 
 def _aftermath(error: BaseException, wanted: Options, out: Path) -> str:
-    """What a failed or interrupted release has left and what it has cost."""
-    cost = "Nothing was charged: no ledger was named." if wanted.ledger is None else _cost(wanted)
-    if not isinstance(error, KeyboardInterrupt):
+    """What a failed or interrupted release has left and what it has cost; "" where it says so."""
+    stopped = isinstance(error, KeyboardInterrupt)
+    if wanted.checkpoint is not None:
+        again = stopped or isinstance(error, WorkError)
+        return f"The same command goes on from {wanted.checkpoint}." if again else ""
+    if isinstance(error, BudgetExhausted) or (wanted.ledger is None and not stopped):
+        return ""
+    cost = "" if wanted.ledger is None else _cost(wanted)
+    if not stopped:
         return cost
     finished = f"The release was finished and is in {out}."
     again = "Nothing was left behind. With --checkpoint DIR, a release can go on after this."
-    return f"{finished if out.exists() else again} {cost}"
+    return f"{finished if out.exists() else again} {cost}".rstrip()
 
 
 def _cost(wanted: Options) -> str:
@@ -400,7 +421,7 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
     from understudy.releases.ends import found_in_words
     from understudy.releases.example import example
     from understudy.releases.verdict import verdict
-    from understudy.report.words import inferred, whose
+    from understudy.report.words import caution, inferred, whose
     from understudy.source import shown
 
     rows, unit = release.rows.num_rows, release.schema.unit
@@ -417,11 +438,8 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
             *([] if (told := inferred(release)) is None else [("tables", told)]),
             *_others(release),
             *([] if (told := found_in_words(release)) is None else [("bounds", told)]),
-            *(
-                []
-                if (told := contradiction(release.diagnostics)) is None
-                else [("warning", str(told))]
-            ),
+            *words.warning(contradiction(release.diagnostics)),
+            *words.warning(caution(release.epsilon)),
             *theorem_in_words(release.theorem),
             *([] if release.proofs is None else [("oracle", release.proofs)]),
             *_account(release, wanted),

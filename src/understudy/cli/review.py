@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace as having
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from understudy import files
@@ -42,6 +43,8 @@ _SHOWN = 4
 _Answers = list[str] | None
 _Keep = Callable[["Schema", str], None]
 """Writes a schema, and says what was answered."""
+_Lines = Mapping[str, tuple[str, ...]]
+"""The columns, or the rule, of each line of a question, by its number."""
 
 
 @shell.guarded
@@ -144,7 +147,7 @@ def resume(schema: Path, data: str | None = None, table: str | None = None) -> s
 
 def say_plan(schema: Path, rows: int | None = None, unit: Unit | None = None) -> None:
     """The command that plans a release; its verdict needs a number of rows, roughly."""
-    from understudy.releases.ends import sought_in_words
+    from understudy.releases.ends import sought, sought_in_words
     from understudy.schema import Schema
 
     about = [] if rows is None else ["--rows", rows]
@@ -157,6 +160,9 @@ def say_plan(schema: Path, rows: int | None = None, unit: Unit | None = None) ->
     shell.say((f"  {told}", "dim"))
     if (ends := sought_in_words(Schema.load(schema))) is not None:
         shell.note(f"Bounds {ends}.")
+        first = next(iter(sought(Schema.load(schema))))
+        fact = f"{first}=0 to 100"
+        shell.say(f"  {command('schema', 'review', schema, '--set', fact)}", ("  # such as", "dim"))
 
 
 def open_decisions(found: Sequence[Decision]) -> None:
@@ -180,7 +186,7 @@ def count(found: Sequence[Decision]) -> str:
 def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
     """All answers of a command, or none; those about one column or rule before those about groups."""
     from understudy.draft.answers import Choice, answered
-    from understudy.draft.review import consequences, decision_named, decisions
+    from understudy.draft.review import consequences, decisions
     from understudy.schema import Schema
 
     schema = Schema.load(path)
@@ -196,7 +202,7 @@ def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
                 text = answer[len(key) + 1 :]
             asked.append((key, choice, text))
     for key, choice, text in sorted(asked, key=lambda each: each[0] in keys):
-        decision = decision_named(schema, key)
+        decision = _named(schema, key, choice)
         before, schema = schema, answered(schema, decision, choice, text)
         shell.say(_said(decision, choice, schema))
         for line in consequences(before, schema, decision.key):
@@ -204,41 +210,58 @@ def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
     schema.save(path)
 
 
+def _named(schema: Schema, key: str, choice: Choice) -> Decision:
+    """The open decision of a name; facts of one's own may also be given where nothing is open."""
+    from understudy.draft.answers import Choice
+    from understudy.draft.review import again, decision_named
+
+    try:
+        return decision_named(schema, key)
+    except SchemaError as unknown:
+        if choice is not Choice.REPLACE:
+            raise
+        try:
+            return again(schema, key)
+        except SchemaError:
+            raise unknown from None
+
+
 def _list(path: Path, found: Sequence[Decision]) -> None:
     if found:
         shell.say(("NOT PRIVATE. ", "bold red"), "These facts were read from private rows.")
     said = set[str]()
     for at, decision in enumerate(found, 1):
-        _ask(decision, f"{at} of {len(found)}", advise=decision.advice not in said)
+        where = f"{at} of {len(found)}"
+        _ask(decision, where, _numbered(decision), advise=decision.advice not in said)
         said.add(decision.advice)
-        for ready in decision.options:
-            shell.paragraph(ready.words, indent=2)
-        for line in _commands(path, decision):
-            shell.say(f"    {line}")
+        for line, meaning in _commands(path, decision):
+            shell.say(f"    {line}", (f"  # {meaning}" if meaning else "", "dim"))
         one = decision.columns[-1]
         if len(decision.parts) > 1:
             how = "--drop" if decision.topic == "rules" else "--public"
             shell.say(f"    or for one of them: {how} {quoted(one)}")
         if "replace" in decision.choices and decision.topic != "unit":
             name = decision.key if decision.shared else one
-            shell.say(f"    or by your own facts: --set '{name}=…'")
+            facts = quoted(f"{name}={_SUCH[decision.topic].format(*decision.columns[:1])}")
+            shell.say(f"    or by your own facts, such as: --set {facts}")
 
 
-def _commands(path: Path, decision: Decision) -> list[str]:
-    """The commands that answer a decision."""
-    made = []
+def _commands(path: Path, decision: Decision) -> Iterator[tuple[str, str]]:
+    """The commands that answer a decision, and what those of its options mean."""
+    own = decision.options
+    if decision.topic == "unit" and not any(" " in option.text for option in own):
+        for name in decision.columns[:1]:  # the table was not given, with its counts
+            yield command("schema", "confirm", path, *_unit_options(f"{name} 5")), ""
     for choice in decision.choices:
         if choice != "replace":
-            made.append(command("schema", "review", path, f"--{choice}", decision.key))
-        elif decision.topic == "unit":
-            texts = [option.text for option in decision.options]
-            if not any(" " in text for text in texts):  # the table was not given, with its counts
-                texts = [*(f"{name} 5" for name in decision.columns[:1]), ROW]
-            made += [command("schema", "confirm", path, *_unit_options(text)) for text in texts]
-        else:
-            facts = [f"{decision.key}={option.text}" for option in decision.options]
-            made += [command("schema", "review", path, "--set", fact) for fact in facts]
-    return made
+            yield command("schema", "review", path, f"--{choice}", decision.key), ""
+            continue
+        for ready in own:
+            if decision.topic == "unit":
+                yield command("schema", "confirm", path, *_unit_options(ready.text)), ready.words
+            else:
+                fact = f"{decision.key}={ready.text}"
+                yield command("schema", "review", path, "--set", fact), ready.words
 
 
 def _unit_options(text: str) -> list[str]:
@@ -250,7 +273,16 @@ def _unit_options(text: str) -> list[str]:
 # At a terminal
 
 
-def _ask(decision: Decision, where: str, *, advise: bool = True, rest: bool = False) -> None:
+def _numbered(decision: Decision, before: _Lines = MappingProxyType({})) -> _Lines:
+    """The lines of a question; what is left of one keeps its numbers."""
+    number = {name: at for at, names in before.items() for name in names}
+    lines = enumerate(decision.lines, 1)
+    return {number.get(names[0], str(at)): names for at, names in lines}
+
+
+def _ask(
+    decision: Decision, where: str, lines: _Lines, *, advise: bool = True, rest: bool = False
+) -> None:
     """Print a question; of the rest of one that was just asked, only what is left."""
     shell.say()
     shell.paragraph(
@@ -258,8 +290,12 @@ def _ask(decision: Decision, where: str, *, advise: bool = True, rest: bool = Fa
         (decision.question, "bold"),
         (f"  {decision.key}", "dim"),
     )
-    for at, line in enumerate(decision.holds, 1):
-        shell.paragraph(f"{at}  {line}" if len(decision.parts) > 1 else line, indent=2)
+    if len(decision.parts) > 1:
+        for at, line in zip(lines, decision.holds, strict=True):
+            shell.entry(at, line, indent=2)
+    else:
+        for line in decision.holds:
+            shell.paragraph(line, indent=2)
     if "public" in decision.choices and not rest:
         shell.paragraph(("This would publish ", "yellow"), decision.reveals, indent=2)
     if advise:
@@ -268,7 +304,7 @@ def _ask(decision: Decision, where: str, *, advise: bool = True, rest: bool = Fa
 
 _INTRODUCTION = (
     "Ask of each: would I know this without the table? Only a letter that you type makes something "
-    "public. Enter takes the answer that is marked, where there is one, and skips the question else."
+    "public; the answer marked (Enter) never does."
 )
 
 
@@ -283,6 +319,7 @@ def _walk(
     skipped, opened_as, said = set[str](), "", ""
     total = left = len(decisions(Schema.load(path), seen))
     before: Decision | None = None
+    lines: _Lines = {}
     answers: list[tuple[str, str]] = []  # the file before each answer, and after it
     parts: list[Decision] = []  # of the question that is open, the next at the end
     decision: Decision
@@ -311,9 +348,10 @@ def _walk(
             else:
                 return
             rest = _rest_of(decision, before)
-            _ask(decision, where, advise=decision.advice != said, rest=rest)
+            lines = _numbered(decision, lines) if rest else _numbered(decision)
+            _ask(decision, where, lines, advise=decision.advice != said, rest=rest)
             said, before = decision.advice, decision
-            answer = _asked(schema, decision, keep, undo=bool(answers), rest=rest)
+            answer = _asked(schema, decision, lines, keep, undo=bool(answers), rest=rest)
             if answer is None:
                 return
             if answer == _UNDO:
@@ -327,7 +365,7 @@ def _walk(
             elif not answer:
                 skipped.add(decision.key)
     except KeyboardInterrupt as error:
-        error.add_note(f"Every answer that was kept is in {path}. To go on: {again}")
+        error.add_note(f"Every answer that was kept is in {path}. To go on:\n  {again}")
         raise
 
 
@@ -374,7 +412,7 @@ def _take_back(path: Path, answers: list[tuple[str, str]]) -> None:
 
 
 def _asked(
-    schema: Schema, decision: Decision, keep: _Keep, *, undo: bool, rest: bool
+    schema: Schema, decision: Decision, lines: _Lines, keep: _Keep, *, undo: bool, rest: bool
 ) -> bool | Literal["u", "o"] | None:
     """Whether something was answered, and kept; `_UNDO` takes back the last one, `_OPEN` asks about
     each line, None ends."""
@@ -394,6 +432,7 @@ def _asked(
             continue
         answer = answer or preset
         if answer.lower() == "s":
+            shell.say(("  Skipped.", "dim"))
             return False
         if answer == _UNDO and undo:
             return _UNDO
@@ -404,7 +443,7 @@ def _asked(
                 shell.paragraph(line, indent=2)
             continue
         try:
-            settled = _understood(schema, decision, answer, keep)
+            settled = _understood(schema, decision, lines, answer, keep)
         except UnderstudyError as error:
             shell.complain(str(error))
             continue
@@ -416,7 +455,7 @@ def _asked(
 def _show_menu(decision: Decision, menu: dict[str, str], preset: str) -> None:
     for letter, meaning in menu.items():
         enter = (("  (Enter)", "green"),) if letter == preset else ()
-        shell.say(f"    {letter}  {meaning}", *enter)
+        shell.entry(letter, meaning, *enter, indent=4)
     if len(decision.parts) > 1 and decision.topic != "rules":
         such = _LETTERS[decision.choices[-1]]
         told = f"For some lines only, write their numbers or names behind the letter: {such} 2 3"
@@ -440,7 +479,7 @@ def _menu(decision: Decision) -> dict[str, str]:
         del menu["c"]
         menu |= {key: option.words for key, option in _ready(decision).items()}
         such = next(iter(decision.columns), "patient_id")
-        menu[f"{such} 5"] = "Or a column, and how many of its rows count; then equal, if as one"
+        menu[f"{such} 4"] = "another number, or column; with equal behind it, they count as one row"
         return menu
     menu |= {key: option.words for key, option in _ready(decision).items()}
     if decision.full or any(len(names) > _SHOWN for names in decision.parts):
@@ -453,11 +492,14 @@ def _menu(decision: Decision) -> dict[str, str]:
 def _ready(decision: Decision) -> dict[str, Option]:
     """What is typed for each of the answers that need no typing."""
     if decision.topic == "unit":
-        return {str(at): option for at, option in enumerate(decision.options, 1)}
+        alone = len(decision.columns) == 1
+        return {o.text.rpartition(" ")[2] if alone else o.text: o for o in decision.options}
     return dict(zip(_READY, decision.options, strict=False))
 
 
-def _understood(schema: Schema, decision: Decision, answer: str, keep: _Keep) -> bool | None:
+def _understood(
+    schema: Schema, decision: Decision, lines: _Lines, answer: str, keep: _Keep
+) -> bool | None:
     """Whether there was an answer, which is kept at once; None where it means nothing."""
     from understudy.draft.answers import Choice, answered
 
@@ -465,8 +507,10 @@ def _understood(schema: Schema, decision: Decision, answer: str, keep: _Keep) ->
     ready = {key: option.text for key, option in _ready(decision).items()}
     if decision.topic == "unit":
         del letters["c"]
-        if answer == ROW or (" " in answer and answer not in letters):
-            ready[answer] = answer
+        if len(decision.columns) == 1 and answer.partition(" ")[0].isdecimal():
+            ready.setdefault(answer, f"{decision.columns[0]} {answer}")
+        elif answer == ROW or (" " in answer and answer not in letters):
+            ready.setdefault(answer, answer)
     if answer in ready:
         changed = answered(schema, decision, Choice.REPLACE, ready[answer])
         keep(changed, _said(decision, Choice.REPLACE, changed))
@@ -475,32 +519,31 @@ def _understood(schema: Schema, decision: Decision, answer: str, keep: _Keep) ->
     if letter.lower() not in letters:
         return None
     choice = letters[letter.lower()]
-    return _settled(schema, decision, _some_of(decision, choice, which), choice, keep)
+    return _settled(schema, decision, _some_of(decision, lines, choice, which), choice, keep)
 
 
-def _some_of(decision: Decision, choice: Choice, which: str) -> Decision:
+def _some_of(decision: Decision, lines: _Lines, choice: Choice, which: str) -> Decision:
     """The columns or rules of a group that are meant, by the numbers of their lines or their names."""
     topic = decision.topic
-    lines = decision.parts if len(decision.parts) > 1 else [(each,) for each in decision.columns]
     whole = {"drop"} if topic == "rules" else {"public"}
     whole |= {"replace"} if decision.shared else set()
     if len(lines) < 2 or topic not in ("values", "bounds", "rules"):
         return decision
     if not which and choice in whole:
         return decision
-    if not which and lines is not decision.parts:
-        for at, (name,) in enumerate(lines, 1):
-            shell.paragraph(f"{at}  {name}", indent=4)
+    if not which and len(decision.parts) < 2:
+        for at, names in lines.items():
+            shell.entry(at, *names, indent=4)
     text = which or _typed("  which: numbers or names, or all: ") or ""
+    text = text.removeprefix(f"{_LETTERS[choice]} ").strip()
     if text.lower() in ("a", "all"):
         return decision
     return decision.of(*_picked(text, lines))
 
 
-def _picked(text: str, lines: Sequence[tuple[str, ...]]) -> list[str]:
+def _picked(text: str, lines: _Lines) -> list[str]:
     """The names in the lines that were typed, by number or name, between commas or blanks."""
-    known = {name: (name,) for names in lines for name in names}
-    known |= {str(at): names for at, names in enumerate(lines, 1)}
+    known = {name: (name,) for names in lines.values() for name in names} | dict(lines)
     between_commas = [part.strip() for part in text.split(",") if part.strip()]
     typed = (
         between_commas if known.keys() >= set(between_commas) else text.replace(",", " ").split()
@@ -510,8 +553,8 @@ def _picked(text: str, lines: Sequence[tuple[str, ...]]) -> list[str]:
             from understudy.columns.base import near
 
             raise SchemaError(
-                f"{word!r} is none of 1 to {len(lines)}, nor one of these names"
-                f"{near(word, list(known))}; write all, or numbers or names between commas"
+                f"{word!r} is no line and no name of this question{near(word, list(known))}; its "
+                f"lines are {', '.join(lines)}. Write all, or numbers or names between commas"
             )
     return list(dict.fromkeys(name for word in typed for name in known[word]))
 
@@ -557,11 +600,14 @@ def _asks_for_others(stated: Schema, decision: Decision) -> bool:
         return False
     if not all(isinstance(value, str) for value in column.values):
         return False  # a code for others has to be stated in the file
-    shell.paragraph(
-        f"Any other value will count as OTHER. Enter: yes; n: as {column.values[0]!r}", indent=2
-    )
-    answer = _typed("  : ")
-    return answer is not None and answer.lower() not in ("n", "no")
+    first = repr(column.values[0])
+    while True:
+        shell.paragraph(f"Any other value will count as OTHER. Enter: yes; n: as {first}", indent=2)
+        answer = _typed("  : ")
+        if answer is None or answer.lower() in ("n", "no"):
+            return False
+        if answer.lower() in ("", "y", "yes"):
+            return True
 
 
 def _settled(
@@ -614,6 +660,14 @@ def _with_one_answer(decision: Decision) -> list[Decision]:
     return [having(decision, columns=tuple(names), shared=True) for names in pieces if names]
 
 
+_SUCH = {
+    "family": "max_children = 5",
+    "values": "A, B, C",
+    "bounds": "0 to 120",
+    "missing": "A, B, C",
+    "types": "{0}",
+}
+"""Facts of one's own, as they are typed in a command."""
 _WANTED = {
     "unit": "row, or a column and how many rows of one person count, such as {0} 5, or {0} 5 equal",
     "family": "what is different, such as max_children = 5, order = none",

@@ -72,7 +72,7 @@ def draft(
         )
     file = files[0]
     named = Path(file) if table is None else Path(table.rpartition(".")[2].strip('"'))
-    target = out if out is not None else named.with_name(_stem(named) + ".schema.toml")
+    target = out if out is not None else named.parent / (_stem(named) + ".schema.toml")
     options.require_new(target)
     if len(files) == 2 or split is not None:
         _draft_two(files, split, target, null or ())
@@ -309,7 +309,7 @@ def _stem(file: Path) -> str:
     name = file.name
     for suffix in (".gz", ".csv", ".tsv", ".txt", ".parquet", ".pq"):
         name = name.removesuffix(suffix) or name
-    return name
+    return name or "table"
 
 
 # What is said

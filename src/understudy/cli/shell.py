@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 import typer
 from rich.console import Console
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from understudy import progress
@@ -87,6 +88,17 @@ def paragraph(*parts: str | tuple[str, str], indent: int = 0) -> None:
         console.print(Padding(text, (0, 0, 0, indent)))
     else:
         console.print(Text(" " * indent) + text, soft_wrap=True)
+
+
+def entry(mark: str, *parts: str | tuple[str, str], indent: int) -> None:
+    """A line of a list behind its mark; at a terminal, broken between words behind the mark."""
+    console, text = out(), Text.assemble(*parts)
+    if console.is_terminal:
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        grid.add_row(mark, text)
+        console.print(Padding(grid, (0, 0, 0, indent)))
+    else:
+        console.print(Text.assemble(f"{' ' * indent}{mark}  ", text), soft_wrap=True)
 
 
 def err() -> Console:
@@ -175,8 +187,12 @@ def explain(error: BaseException) -> int:
     if debugging():
         traceback.print_exception(error)
     if isinstance(error, KeyboardInterrupt):
-        words = " ".join(more) or "Nothing was left behind."
+        words, *commands = (" ".join(more) or "Nothing was left behind.").split("\n")
+        if err().is_terminal:
+            err().print()  # below what was typed
         _paragraph(Text.assemble(("interrupted. ", "bold yellow"), words))
+        for line in commands:
+            err().print(line, soft_wrap=True)
         return _TERMINATED if isinstance(error, Terminated) else _INTERRUPTED
     if isinstance(error, UnderstudyError):
         if isinstance(error, UnconfirmedError):

@@ -53,6 +53,11 @@ def facts(pairs: Sequence[tuple[str, str | Text]]) -> None:
     console.print(grid)
 
 
+def warning(told: object) -> list[tuple[str, str | Text]]:
+    """The line that warns, where there is something to warn of."""
+    return [] if told is None else [("warning", Text(str(told), style="yellow"))]
+
+
 def scope(unit: Unit | None, *, brief: bool = False) -> list[tuple[str, str | Text]]:
     """The line that says which part of the table figures are about, where it is not all of it."""
     told = scope_of(unit, brief=brief)

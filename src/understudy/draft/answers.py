@@ -319,7 +319,8 @@ def _replaced(column: Column, text: str) -> Column:
                 "code for them; state other = CODE in the schema file"
             )
         return rebuilt(column, (), values=values, other="OTHER" if other is None else other)
-    limits = re.split(r"\s+to\s+|\.\.", text.strip())
+    hyphened = re.fullmatch(r"([\d.,]+)\s*[-–]\s*([\d.,]+)", text.strip())
+    limits = hyphened.groups() if hyphened else re.split(r"\s+to\s+|\.\.", text.strip())
     if len(limits) != 2:
         raise SchemaError(
             f"column {column.name!r}: {text.strip()!r} must be two bounds, such as 0 to 120"

@@ -48,10 +48,7 @@ from understudy.units import OPEN, ROW
 from understudy.wording import domain
 
 _LISTS = "Confirm what a form, a code book or a law lists; say which are not, and answer for those."
-_UNLISTED = (
-    " A line that says nothing of others covers every row of the table; another value would count as "
-    "the first of its list."
-)
+_UNLISTED = " A line without “others count as” holds every value of the table."
 _CODES = " Releases find texts privately, not codes that are numbers: list these."
 _PAIR = 2
 _NAMED = 3
@@ -129,7 +126,7 @@ def decision_named(schema: Schema, key: str) -> Decision:
     columns = [column.name for column in schema.columns]
     name, named = key.rpartition(":")[2], [each for each in found if ":" not in each]
     if name in columns:
-        what = f"nothing is open about {key!r}; to change what was answered, edit the schema file"
+        what = f"nothing is open about {key!r}; to change what was answered, use --set or edit the file"
     else:
         what = f"no open decision is called {key!r}{near(name, [*named, *columns])}"
     raise SchemaError(f"{what}. Open decisions: {waiting}")
@@ -203,7 +200,7 @@ def left_out(before: Schema, after: Schema) -> list[str]:
         if closed and old.read_from_rows:
             others.setdefault(counts_as(new), []).append(old.name)
     for counted, names in others.items():
-        told.append(f"Values of {_some(names)} that are not in the list count as {counted}.")
+        told.append(f"A value of {_some(names)} that is not listed would count as {counted}.")
     return told
 
 
@@ -325,9 +322,8 @@ def _left_out(columns: Sequence[Column], schema: Schema) -> Decision:
         f"Is it right to leave out {_some(names)}?",
         (*held,),
         f"that {_some(names)} {'name' if len(names) > 1 else 'names'} people or things"
-        f"{', or hold free text' if texts else ''}; none of the values",
-        "A column whose values belong to one or few rows each cannot be released. Give a column "
-        "that should be modelled another type in the schema.",
+        f"{', or hold free text' if texts else ''}, and no value of them",
+        "They are left out of every release. To keep one, give it another type in the schema file.",
         (Choice.PUBLIC,),
         yes="Yes: leave them out" if len(names) > 1 else "Yes: leave it out",
         default=Choice.PUBLIC,

@@ -15,7 +15,8 @@ from understudy.columns.unmodelled import DISCOVER, SHAPE
 from understudy.errors import SchemaError
 from understudy.schema import Category, Column
 
-_ROW_OF = re.compile(r"([+-]?\d+)\s*(?:to|\.\.)\s*([+-]?\d+)")
+_ROW_OF = re.compile(r"([+-]?\d+)\s*(?:to|\.\.|-|–)\s*([+-]?\d+)")
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 _MOST = 10_000
 """Values of a list that is typed by its ends."""
 
@@ -169,6 +170,8 @@ _NAMES = {int: "a whole number", float: "a number", date: "a day such as 2024-01
 
 
 def _number(column: Column, key: str, text: str, kind: Any) -> Any:
+    if kind in (int, float) and _THOUSANDS.fullmatch(text):
+        text = text.replace(",", "")
     try:
         return kind.fromisoformat(text) if kind in (date, datetime) else kind(text)
     except ValueError:

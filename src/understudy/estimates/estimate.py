@@ -74,10 +74,12 @@ class Estimate:
         if self.value is None or self.low is None or self.high is None:
             return "not determined", "–", "–"
         times = 100 if self.unit else 1
-        width = max(abs(times * (self.high - self.low)), 1e-300)
-        digits = min(9, max(0, 1 - math.floor(math.log10(width / 2))))
+        width, size = abs(times * (self.high - self.low)), abs(times * self.value)
+        form = ",.6g"  # of what no noise can move, such as most medians of whole numbers
+        if width > 1e-6 * size:
+            form = f",.{min(9, max(0, 1 - math.floor(math.log10(width / 2))))}f"
         behind = f" {self.unit}" if self.unit else ""
-        ends = (f"{times * x:,.{digits}f}{behind}" for x in (self.value, self.low, self.high))
+        ends = (f"{times * x:{form}}{behind}" for x in (self.value, self.low, self.high))
         value, low, high = ends
         return value, low, high
 

@@ -36,6 +36,13 @@ _FORMS = {
     **dict.fromkeys(("mean", "sum", "median", "gini"), "COLUMN"),
 }
 """What stands in the brackets of those that people write without any."""
+_REGRESSION = "ols(y ~ a + b), or logit(y ~ a + b) of an outcome of two values"
+_ELSEWHERE = {
+    **dict.fromkeys(("regression", "lm", "glm", "linear", "logistic"), _REGRESSION),
+    **dict.fromkeys(("test", "chisq", "chi2"), "independence(a, b), or difference(mean(y) by a)"),
+    **dict.fromkeys(("average", "avg"), "mean(y)"),
+}
+"""What other tools call a statistic, and how it is asked for here."""
 MOST_GROUPS = 100
 MOST_COLUMNS = 8
 """Columns of one statistic: what it rests on grows with them, and so does the work."""
@@ -135,7 +142,10 @@ class _Asked:
                 rest = self.text[word.end() :].strip()
                 such = f"{name}({_FORMS[name]}) {rest}".rstrip()
                 self._fail(word.end(1), f"{name} of what? write it in brackets: {such}")
-            self._fail(0, "expected a statistic, such as mean(income) or share(age >= 65)")
+            such = "such as mean(income) or share(age >= 65)"
+            if "~" in self.text:
+                such = f"such as {_REGRESSION}"
+            self._fail(0, f"expected a statistic, {such}")
         name = head.group(1).lower()
         known = {
             "share": self._share, "count": self._count, "mean": self._mean, "sum": self._sum,
@@ -145,6 +155,8 @@ class _Asked:
         }  # fmt: skip
         if name not in known:
             hint = near(name, known) or f"; known are {', '.join(known)}"
+            if name in _ELSEWHERE:
+                hint = f"; write {_ELSEWHERE[name]}"
             self._fail(head.start(1), f"{name!r} is no statistic{hint}")
         begin, end = head.end(), self._closing(head.end())
         return known[name](begin, end, *self._rest(end + 1))

@@ -63,7 +63,7 @@ _WIDE = (
 )
 _NOISY = (
     "most of its interval is about where values stand inside cells whose shape was found with noise; "
-    "bounds that are declared, if they are public, or a larger epsilon would make it shorter"
+    "a larger epsilon would make it shorter, and public bounds in the schema where it has none"
 )
 _RARER = (1, 4, 16)
 """Where nothing can be said, values that are so many times less rare are left out too."""

@@ -34,7 +34,7 @@ def exact(value: Exact, name: str = "value") -> Fraction:
         number = Decimal(text)
     except (InvalidOperation, ValueError):  # also of whole numbers too long to be written
         raise InputError(
-            f"{name} = {_shown(value)} is not a number; give one such as 1 or 1e-9"
+            f"{name} = {_shown(value)} is not a number; give one such as 0.5, without commas"
         ) from None
     if not number.is_finite():
         raise InputError(f"{name} = {_shown(value)} is not finite; give a number such as 1 or 1e-9")

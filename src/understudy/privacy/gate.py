@@ -32,6 +32,7 @@ from understudy.privacy.mechanisms import Buckets, Grouped, Held, Mechanism
 from understudy.privacy.noise import Noise
 from understudy.privacy.objective import Sides
 from understudy.privacy.relation import Relation
+from understudy.progress import undisturbed
 from understudy.units import Unit
 
 if TYPE_CHECKING:
@@ -154,21 +155,25 @@ class Gate:
     def _draw(
         self, purpose: str, question: Question[Any], need: Need, event: Event, given: Event | None
     ) -> Any:
-        waits = self._record is not None and self._record.waits
-        if not waits:
-            _same(purpose, self._charges.charge(purpose, given), event)
+        record, charged = self._record, self._record is not None and self._record.waits
+        waits = charged
         try:
+            if not waits:
+                with undisturbed():
+                    _same(purpose, self._charges.charge(purpose, given), event)
+                    charged = True
             exact = _guarded(lambda: _integers(question.exact(self._rows, event), need.shape))
-        except CountingError:
-            if self._record is not None:
-                self._record.uncounted(purpose, question)
+        except (CountingError, KeyboardInterrupt):
+            if record is not None and charged:
+                record.uncounted(purpose, question)
             raise
-        if self._record is not None and waits:
-            # After the count, since one that fails again has drawn nothing.
-            _same(purpose, self._record.redraw(self._charges, purpose, given), event)
-        drawn = _guarded(lambda: question.mechanism(exact, event, self._noise))
-        if self._record is not None:
-            self._record.keep(purpose, question, drawn)
+        with undisturbed():
+            if record is not None and waits:
+                # After the count, since one that fails again has drawn nothing.
+                _same(purpose, record.redraw(self._charges, purpose, given), event)
+            drawn = _guarded(lambda: question.mechanism(exact, event, self._noise))
+            if record is not None:
+                record.keep(purpose, question, drawn)
         return drawn
 
 

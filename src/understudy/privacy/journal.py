@@ -8,12 +8,12 @@ ones where they end.
 
 Guarantee: charges and draws agree one to one, so the whole is what one uninterrupted release would have
 been. Where a charge has no draw, because the process died between the two, the draw is lost and the
-journal refuses. Where it has none because the rows could not be counted (`CountingError`: a database
-went away), the journal says so, and the resumed release draws under the charge that is there already:
-the *ledger* notes, under its lock and once for every charge, that it is being drawn, so any number of
-copies of the folder draw once together. A journal holds its folder while it is there, and a folder that
-keeps its release's own account is refused once it was copied: the copy's account would know nothing of
-what the other spends.
+journal refuses. Where it has none because the rows were not counted (`CountingError`: a database went
+away; or the work was interrupted), the journal says so, and the resumed release draws under the charge
+that is there already: the *ledger* notes, under its lock and once for every charge, that it is being
+drawn, so any number of copies of the folder draw once together. A journal holds its folder while it is
+there, and a folder that keeps its release's own account is refused once it was copied: the copy's
+account would know nothing of what the other spends.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class Journal:
             raise LedgerError(
                 f"checkpoint = {self.folder}: {len(charged)} draws were charged and {drawn} kept; one "
                 f"was lost when the release was killed, or made by a copy of the folder, so it cannot "
-                f"go on. Close it with `understudy ledger settle` ({reservation.id}) and start anew "
-                f"with another folder"
+                f"go on. Close it with `understudy ledger settle LEDGER {reservation.id}` and start "
+                f"anew with another folder"
             )
         self._waiting = charged[-1].seq if waits else None
         self._lines = [self._lines[0], *(line for line in self._lines if "drawn" in line)]

@@ -308,7 +308,8 @@ class Bundle:
         """Read the manifest, which must be of this version and in its form."""
         file = folder / MANIFEST
         if not file.is_file():
-            raise BundleError(f"{folder} is not a release: it has no {MANIFEST}")
+            why = f"it has no {MANIFEST}" if folder.is_dir() else "there is no such folder"
+            raise BundleError(f"{folder} is not a release: {why}")
         form.require_file(file)
         data = file.read_bytes()
         manifest = form.strict_json(data, str(file))

@@ -68,8 +68,8 @@ def time_in_words(prepared: Prepared, rows: int | None = None) -> str:
     sizes = (size, 10 * size) if _guessed(prepared, rows) else (size,)
     of = things(prepared.schema.unit)
     said = [f"{duration(prepared.seconds(n))} for {n:,} {of}" for n in sizes]
-    machine = "CPU time of a core with nothing else to do; up to three times that on a busy machine"
-    return f"about {', '.join(said)} ({machine})"
+    machine = "on an idle core; up to three times as long on a busy machine"
+    return f"about {', '.join(said)} {machine}"
 
 
 def noise_in_rows(charge: Charge, weight: int = 1) -> float | None:
@@ -202,12 +202,13 @@ def outline(prepared: Prepared, rows: int | None = None) -> dict[str, Any]:
 
 def by_group(prepared: Prepared, forecast: Forecast) -> str | None:
     """What pairs that are not measured mean for groups, while a purpose can still be given."""
-    if not forecast.inferred or prepared.options.purposes:
+    if not forecast.inferred:
         return None
+    which = "other " if prepared.options.purposes else ""
     return (
         f"means by group will mostly be very wide or “not determined” for these {forecast.inferred:,} "
-        f"pairs. If you will compare groups, add --purpose subgroups:COLUMN now; afterwards it costs a "
-        f"second release"
+        f"pairs. If you will compare {which}groups, add --purpose subgroups:COLUMN now; afterwards it "
+        f"costs a second release"
     )
 
 

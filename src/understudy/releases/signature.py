@@ -302,7 +302,9 @@ def _key_bytes(path: str | Path) -> bytes:
             data = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "that is no name"
-        raise InputError(f"{path} cannot be read ({why}); give the file of a key") from None
+        raise InputError(
+            f"{path} cannot be read ({why}); give the file of a key, which `understudy keys new` makes"
+        ) from None
     if len(data) > MOST_BYTES:
         raise InputError(f"{path} is too large for a key")
     return data

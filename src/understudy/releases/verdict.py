@@ -38,6 +38,7 @@ _GOOD, _LIMITED = 0.05, 0.15
 _GOOD_BOUND, _LIMITED_BOUND = SMALL, 0.10  # The same for the bound on the worst cell
 _MEAN_BETWEEN = (0.5, 2.0)
 """Before a release: the mean total variation is between so many times its forecast."""
+_SINGLE = 0.05  # The same for shares of single columns, where tables of several are poor
 _EXACT = 10  # A share of so many times the bound is accurate to one part in so many
 _SURE = 2.0
 """Deviations of a value's share in one column that are called typical: 95 % of values are within."""
@@ -116,6 +117,7 @@ def judge(figures: _Figures, advice: str = "", best: _Figures | None = None) -> 
     least = _EXACT * figures.bound * max(figures.rows, 1)
     bad = f"groups under {_ends(figures, best, 1)}, single people, more columns together"
     if level is Level.POOR and other is Level.POOR:
+        single = figures.widest > 1 and figures.single <= _SINGLE and not figures.noise
         good = "trying out code on rows of the right form"
         bad = "numbers of several columns together" if single else "any number that matters"
     elif least <= max(figures.rows, 1) / 2:

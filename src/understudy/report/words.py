@@ -12,6 +12,8 @@ from understudy.report.facts import unmeasured
 from understudy.units import Unit, things
 from understudy.wording import number
 
+REASONABLE = 10
+"""The largest ε that is commonly held to promise something by itself (Ponomareva et al. 2023)."""
 _SMALL = ("zero", "one", "two", "three", "four", "five", "six")
 
 
@@ -64,9 +66,16 @@ def strength(epsilon: float) -> str:
     """How strong an ε is commonly held to be (Ponomareva et al. 2023, section 5.2)."""
     if epsilon <= 1:
         return "a strong formal promise"
-    if epsilon <= 10:
+    if epsilon <= REASONABLE:
         return "a reasonable promise, weaker than the strong ones (ε at most 1)"
     return "a weak promise: hardly more than none by itself"
+
+
+def caution(epsilon: float) -> str | None:
+    """What to say of an ε that promises hardly anything, before it is spent; None for others."""
+    if epsilon <= REASONABLE:
+        return None
+    return f"ε = {number(epsilon)} protects hardly anybody; common choices lie between 0.1 and 10"
 
 
 def chance(delta: float) -> str:

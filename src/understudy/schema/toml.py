@@ -6,6 +6,7 @@ change it. A file that people have written in is changed by `edited`, which keep
 """
 
 import dataclasses
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -82,12 +83,30 @@ class Document:
     """In version 2, the two tables."""
 
 
+_AT = re.compile(r" \(at line (\d+), column \d+\)")
+
+
+def _unread(text: str, reason: str) -> str:
+    """Why a file is no TOML; a line is quoted only of what is meant as a schema, not of a table."""
+    lines = text.split("\n")
+    if not any(line.strip() == "[understudy]" for line in lines):
+        return f"this is not a schema file (TOML), which has [understudy] in it: {reason}"
+    place = _AT.search(reason)
+    if place is None:
+        return f"this is not TOML, which a schema file is: {reason}"
+    line = lines[int(place[1]) - 1].strip()
+    told = f"line {place[1]} is not TOML ({_AT.sub('', reason)}): {line}"
+    if re.fullmatch(r"\[(column|rule|table|geography)\]", line):
+        return f"{told}; write [{line}], with two brackets"
+    return told
+
+
 def parse(text: str) -> Document:
     """The tables of a schema file; SchemaError names what is wrong and where."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise SchemaError(f"this is not a schema file (TOML): {error}") from None
+        raise SchemaError(_unread(text, str(error))) from None
     require_known(document, ("understudy", "table", "column", "geography", "rule"), "the file")
     head = document.get("understudy")
     if not isinstance(head, dict) or "version" not in head:

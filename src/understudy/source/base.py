@@ -441,6 +441,8 @@ def check_header(columns: Sequence[str], schema: Schema, where: str) -> None:
             "identifier if it should be dropped, or leave all of them out with drop_other_columns "
             "(--drop-other-columns)"
         )
+        if any(each.startswith("column ") for each in shown):
+            problems[-1] += ". `understudy schema check` with --data names them"
     raise SourceError(f"{where}: {'; '.join(problems)}")
 
 

@@ -33,6 +33,7 @@ _FORMATS: dict[str, Format] = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
+_SPREADSHEETS = (".xlsx", ".xls", ".ods", ".xlsm")
 _SUPPORTED = "CSV (.csv, .tsv, .txt, also with .gz) and Parquet (.parquet, .pq)"
 _SEPARATORS = ",;\t|"
 _HEADER_BYTES = 1 << 20
@@ -154,8 +155,11 @@ def _format(path: Path) -> Format:
     suffix = suffixes[-2] if compressed and len(suffixes) > 1 else (suffixes or [""])[-1]
     format = _FORMATS.get(suffix)
     if format is None or (compressed and format == "parquet"):
+        how = ""
+        if suffix in _SPREADSHEETS:
+            how = ". Open it in the spreadsheet and save the sheet as CSV (UTF-8)"
         raise SourceError(
-            f"the format of {str(path)!r} is not known: understudy reads {_SUPPORTED}"
+            f"the format of {str(path)!r} is not known: understudy reads {_SUPPORTED}{how}"
         )
     return format
 

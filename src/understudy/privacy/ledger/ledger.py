@@ -204,11 +204,11 @@ class Ledger:
         if composition is None:
             wanted = Dataset.of(name, budget, relation, have.composition, rows_public, unit)
         if have != wanted:
+            rows = "private" if have.rows_public is None else f"{have.rows_public:,} (public)"
             raise InputError(
-                f"dataset {name!r} is already open with budget {have.budget}, relation "
-                f"{have.relation}, composition {have.composition}, public rows "
-                f"{have.rows_public}, unit {have.unit or 'row'}: a budget is never changed; use "
-                f"those or another name"
+                f"dataset {name!r} is already open with budget {have.budget}, unit "
+                f"{have.unit or 'row'}, relation {have.relation}, composition {have.composition}, rows "
+                f"{rows}: a budget is never changed; use those or another name"
             )
         return have
 

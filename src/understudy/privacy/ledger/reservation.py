@@ -86,7 +86,7 @@ class Reservation:
                 raise LedgerError(
                     f"charge {purpose!r} (entry {charge}) cannot be drawn again: release {self.id} has "
                     f"charged entry {last.seq} since, so a copy of it has gone on. Close it with "
-                    f"`understudy ledger settle` ({self.id}) and start anew"
+                    f"`understudy ledger settle LEDGER {self.id}` and start anew"
                 )
             if last is None or last.purpose != purpose or event not in (None, last.event):
                 had = "nothing" if last is None else repr(last.purpose)
