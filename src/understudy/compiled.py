@@ -21,7 +21,7 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FunctionType
@@ -80,31 +80,34 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     It is called as Numba calls it, with the parts of an array one by one. Profiles and traces show
     the call under the name and in the file of the kernel.
     """
-    made: dict[Kinds, tuple[Any, Any] | None] = {}
+    made: dict[tuple[Any, ...], tuple[Any, Any] | None] = {}
     _KERNELS.setdefault(function.__module__, {})[function.__name__] = function
 
     @functools.wraps(function)
     def run(*arguments: Any) -> Any:
-        kinds: list[tuple[str, int, str]] = []
+        key: list[Any] = []
         values: list[Any] = []
         for value in arguments:
-            if isinstance(value, np.ndarray):
-                flags, size = value.flags, value.size
-                plain = flags.c_contiguous
-                kinds.append((value.dtype.str, value.ndim, "C" if plain else "A"))
-                if plain and flags.writeable and size:  # faster than NumPy's own word for it
-                    where = ctypes.addressof(_memory(value))
-                else:
-                    where = value.__array_interface__["data"][0]
-                values += (None, None, size, value.itemsize, where)
-                values += (*value.shape, *value.strides)
-            else:
-                kinds.append(("d" if isinstance(value, float) else "q", 0, ""))
+            if not isinstance(value, np.ndarray):
+                key.append(isinstance(value, float))
                 values.append(value)
-        key = tuple(kinds)
-        if key not in made:
-            made[key] = _native(function, key)
-        native = made[key]
+                continue
+            plain = value.flags.carray
+            if plain:  # faster than NumPy's own word for where it is
+                where = ctypes.addressof(_memory(value)) if value.size else None
+            else:
+                plain = value.flags.c_contiguous and value.flags.aligned
+                where = value.__array_interface__["data"][0]
+            key += (value.dtype, value.ndim, plain)
+            if plain:
+                values += (where, *value.shape)
+            else:
+                values += (None, None, value.size, value.itemsize, where)
+                values += (*value.shape, *value.strides)
+        known = tuple(key)
+        if known not in made:
+            made[known] = _native(function, _kinds(arguments))
+        native = made[known]
         if native is None:
             return _ordinary(function)(*arguments)
         entry, result = native
@@ -120,11 +123,25 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+def _kinds(arguments: Sequence[Any]) -> Kinds:
+    """The kinds of the arguments of a call."""
+
+    def kind(value: Any) -> tuple[str, int, str]:
+        if not isinstance(value, np.ndarray):
+            return ("d" if isinstance(value, float) else "q", 0, "")
+        plain = value.flags.c_contiguous and value.flags.aligned
+        return value.dtype.str, value.ndim, "C" if plain else "A"
+
+    return tuple(map(kind, arguments))
+
+
 def _native(function: Callable[..., Any], kinds: Kinds) -> tuple[Any, Any] | None:
     """The machine code as ctypes calls it and the type of its result; None where that cannot be."""
     parts: list[Any] = [ctypes.c_void_p, ctypes.c_void_p]
-    for name, dimensions, _ in kinds:
-        if dimensions:
+    for name, dimensions, order in kinds:
+        if order == "C":
+            parts += [ctypes.c_void_p] + [ctypes.c_ssize_t] * dimensions
+        elif dimensions:
             parts += [ctypes.c_void_p] * 2 + [ctypes.c_ssize_t] * 2
             parts += [ctypes.c_void_p] + [ctypes.c_ssize_t] * (2 * dimensions)
         else:
@@ -235,6 +252,7 @@ def _folders(source: Path) -> Iterator[Path]:
 def _compile(function: Callable[..., Any], kinds: Kinds) -> bytes:
     import numba
     from numba import types
+    from numba.np.arrayobj import get_cfarray_intrinsic
 
     # No exceptions, no counting of references, nothing for Python to call.
     options: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
@@ -243,13 +261,25 @@ def _compile(function: Callable[..., Any], kinds: Kinds) -> bytes:
     def inner(each: Callable[..., Any]) -> Any:
         return numba.njit(**options)(_calling(each, inner))
 
-    numbers = [numba.from_dtype(np.dtype(name)) for name, _, _ in kinds]
-    signature = tuple(
-        types.Array(number, dimensions, order, aligned=False) if dimensions else number
-        for number, (_, dimensions, order) in zip(numbers, kinds, strict=True)
-    )
-    made: Any = numba.njit(**bare)(_calling(function, inner))
-    made.compile(signature)
+    signature: list[Any] = []
+    taken: list[str] = []
+    given: list[str] = []
+    for at, (name, dimensions, order) in enumerate(kinds):
+        number = numba.from_dtype(np.dtype(name))
+        if order == "C":  # where it is, and its sizes
+            sizes = [f"n{at}_{axis}" for axis in range(dimensions)]
+            signature += [types.CPointer(number), *[types.intp] * dimensions]
+            taken += [f"a{at}", *sizes]
+            given.append(f"array(a{at}, ({', '.join(sizes)},))")
+        else:
+            array = types.Array(number, dimensions, order, aligned=False) if dimensions else number
+            signature.append(array)
+            taken.append(f"a{at}")
+            given.append(f"a{at}")
+    scope: dict[str, Any] = {"array": get_cfarray_intrinsic("C", None), "inner": inner(function)}
+    exec(f"def entry({', '.join(taken)}): return inner({', '.join(given)})", scope)
+    made: Any = numba.njit(**bare)(scope["entry"])
+    made.compile(tuple(signature))
     (result,) = made.overloads.values()
     about = [result.fndesc.llvm_func_name, str(result.signature.return_type)]
     code = result.library._get_compiled_object()

@@ -25,8 +25,13 @@ from understudy.models.blocks import Block
     ids=["middle", "far above", "far below", "just before a branch", "at a branch"],
 )
 def test_omega_is_wrights(points):
-    found = np.array([kernels._omega(float(z)) for z in points])
-    np.testing.assert_allclose(found, wrightomega(points).real, rtol=1e-11, atol=0)
+    wanted = wrightomega(points).real
+    found = np.array([kernels._omega(float(z), 0.0) for z in points])
+    np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=0)
+    for way in (-0.3, 0.3, 1e-3):  # begun nearby, as far off as `solve` begins at most
+        near = wrightomega(points + way * (1 + wanted)).real
+        found = [kernels._omega(float(z), float(w)) for z, w in zip(points, near, strict=True)]
+        np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=0)
 
 
 def wild(key, off=0.0):

@@ -54,7 +54,7 @@ def independent_cloud(columns, shape, size=20_000):
 
 def far(cloud, blocks):
     """Mean total variation between the records and what the blocks were told."""
-    return np.mean([np.abs(cloud.table(b) - b.y).sum() / 2 / ROWS for b in blocks])
+    return np.mean([np.abs(table - b.y).sum() / 2 / ROWS for b, table in cloud.tables(blocks)])
 
 
 def test_records_far_from_the_model_are_moved_to_it_where_weights_collapse():
@@ -70,8 +70,8 @@ def test_records_far_from_the_model_are_moved_to_it_where_weights_collapse():
     spread(moved, blocks, columns, reach, np.random.default_rng(3), rounds=12)
     assert moved.effective > 0.5 * moved.size
     assert far(moved, blocks) < 0.12
-    for block in columns:
-        np.testing.assert_allclose(moved.table(block), block.y, atol=0.02 * ROWS)
+    for block, table in moved.tables(columns):
+        np.testing.assert_allclose(table, block.y, atol=0.02 * ROWS)
 
 
 def test_what_is_out_of_reach_stays_empty():
@@ -144,5 +144,5 @@ def test_of_near_copies_the_column_known_best_is_in_place(known):
     deviations[known] = 10.0
     cloud, columns = Cloud([first, second], (2, 2), ROWS), column_blocks(wanted, deviations)
     cloud.hold(columns)
-    off = [np.abs(cloud.table(block) - block.y).max() for block in columns]
+    off = [np.abs(table - block.y).max() for block, table in cloud.tables(columns)]
     assert off[known] < 1e-3 * ROWS < off[1 - known]

@@ -15,7 +15,7 @@ place, m + e·ln(m/b) = y + ν is solved (`_kernels.solve`), and the factor put 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -66,6 +66,13 @@ class Belief:
     again: Table
 
 
+def strides(values: Sequence[Labels]) -> list[NDArray[np.int32]]:
+    """For every column of a table: how far each of its values moves the cell."""
+    sizes = [int(own.max()) + 1 for own in values]
+    ahead = [math.prod(sizes[k + 1 :]) for k in range(len(sizes))]
+    return [(own * a).astype(np.int32) for own, a in zip(values, ahead, strict=True)]
+
+
 @dataclass(eq=False)
 class Block:
     """One table of the fit and its factor so far.
@@ -84,23 +91,24 @@ class Block:
     empty: NDArray[np.bool_] | None = None
     theta: Table = field(init=False)
     again: Table = field(init=False)
-    _strides: list[NDArray[np.int32]] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         self.theta, self.again = np.zeros(self.y.size), np.zeros(self.y.size)
 
     def strides(self, shape: tuple[int, ...]) -> list[NDArray[np.int32]]:
-        """For every column of the clique: how far each of its values moves the cell."""
-        if not self._strides:
-            own = [np.arange(shape[i]) for i in self.clique] if self.labels is None else self.labels
-            sizes = [int(label.max()) + 1 for label in own]
-            ahead = [math.prod(sizes[k + 1 :]) for k in range(len(sizes))]
-            self._strides = [(o * a).astype(np.int32) for o, a in zip(own, ahead, strict=True)]
-        return self._strides
+        """As the function; of the whole table where no values are merged."""
+        return strides(self.labels or [np.arange(shape[i]) for i in self.clique])
 
     def cells(self, shape: tuple[int, ...]) -> NDArray[np.int32]:
         """The block's cell of every cell of the whole table."""
         return reduce(np.add.outer, self.strides(shape))
+
+    def merged(self, table: Table, shape: tuple[int, ...]) -> Table:
+        """What a whole table, flat, holds in the block's cells."""
+        if self.labels is None:
+            return table
+        sums = np.bincount(self.cells(shape).reshape(-1), table, self.y.size)
+        return sums.astype(np.float64, copy=False)
 
     def whole(self, shape: tuple[int, ...]) -> Table:
         """The factor's logarithm on every cell of the whole table."""
@@ -137,6 +145,43 @@ class Block:
         kappa = per_cell(off, noise, table, max(beyond / float(table.sum()), 1e-9))
         self.ratio = np.minimum(self.ratio, self.noise / kappa)
         return True
+
+
+def by_table(blocks: Sequence[Block]) -> Iterator[tuple[Block, list[Block]]]:
+    """Blocks that are views of one table, with the one whose cells they are read from."""
+    tables: dict[Clique, list[Block]] = {}
+    for block in blocks:
+        tables.setdefault(block.clique, []).append(block)
+    for views in tables.values():
+        whole = next((block for block in views if block.labels is None), None)
+        yield from ((block, [block]) for block in views) if whole is None else [(whole, views)]
+
+
+def refine(
+    views: Sequence[Block],
+    table: Table,
+    rows: float,
+    shape: tuple[int, ...] | None,
+    part: float = 1.0,
+) -> tuple[Table, list[float], list[float]]:
+    """Factors of a flat table whose views take their turns; how far each moved it, and was off.
+
+    Without a `shape` of all columns the table is that of the one view.
+    """
+    factors, moved, off = np.ones(table.size), [], []
+    for block in views:
+        now = table * factors
+        now *= rows / max(float(now.sum()), 1e-300)
+        now = now if shape is None else block.merged(now, shape)
+        own = block.refine(now, rows, part)
+        after = own * now
+        moved.append(float(np.abs(after - now).sum()))
+        off.append(float(np.abs(after - block.y).sum()))
+        if shape is None or block.labels is None:
+            factors *= own
+        else:
+            factors *= own[block.cells(shape).reshape(-1)]
+    return factors, moved, off
 
 
 def beliefs(

@@ -51,9 +51,10 @@ class Records(View):
         cells = math.prod(shape)
         if cells > _MAX_CELLS:
             raise InputError(f"the marginal of columns {clique} has {cells:.1e} cells: too many")
-        packed = np.zeros(self.size, np.int64)
-        for column in clique:
-            packed *= self.shape[column]
+        packed = np.zeros(self.size, np.uint32)
+        for at, column in enumerate(clique):
+            if at:
+                packed *= np.uint32(self.shape[column])
             packed += self.codes[column]
         if weights is None:
             return np.bincount(packed, minlength=cells).reshape(shape)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique, Projection, Table
 from understudy.models import _kernels as kernels
-from understudy.models.blocks import Block, blocks_of, column_blocks
+from understudy.models.blocks import Block, blocks_of, by_table, column_blocks, refine
 from understudy.models.junction import JunctionTree, grow
 from understudy.models.margins import Told, one_ways
 from understudy.models.measured import Measured, View
@@ -165,33 +165,26 @@ def _fit_tree(
     tell: Callable[[], None],
 ) -> None:
     """Fit the blocks whose columns lie in one clique of the tree."""
+    tables = [views for _, views in by_table(blocks)]
     homes: list[list[tuple[int, Clique]]] = [[] for _ in tree.cliques]
-    for number, block in enumerate(blocks):
-        home = tree.home(block.clique)
+    for number, views in enumerate(tables):
+        home = tree.home(views[0].clique)
         if home is not None:
-            homes[home].append((number, block.clique))
+            homes[home].append((number, views[0].clique))
 
     moved = off = 0.0
 
-    def refine(number: int, table: Table) -> Table:
+    def refined(number: int, table: Table) -> Table:
         nonlocal moved, off
-        block = blocks[number]
-        cells = None if block.labels is None else block.cells(tree.shape)
-        current = rows * np.ascontiguousarray(table).reshape(-1)
-        if cells is not None:
-            parts = kernels.parts(block.y.size)
-            kernels.weigh(cells.reshape(-1), current, parts)
-            current = parts.sum(axis=0)
-        factors = block.refine(current, rows)
-        after = factors * current
-        moved += float(np.abs(after - current).sum())
-        off += float(np.abs(after - block.y).sum())
-        return factors.reshape(table.shape) if cells is None else factors[cells]
+        flat = rows * np.ascontiguousarray(table).reshape(-1)
+        factors, *far = refine(tables[number], flat, rows, tree.shape)
+        moved, off = moved + sum(far[0]), off + sum(far[1])
+        return factors.reshape(table.shape)
 
     for _ in range(sweeps):
         tell()
         moved = off = 0.0
-        tree.sweep(homes, refine)
+        tree.sweep(homes, refined)
         if moved < _SETTLED * off:
             break
 
@@ -229,7 +222,7 @@ def _weigh(
 def _contradicted(cloud: Cloud, found: Sequence[Block]) -> set[Block]:
     """Blocks that the records contradict."""
     spread = cloud.rows / cloud.effective
-    return {block for block in found if block.contradicted(cloud.table(block), spread)}
+    return {block for block, table in cloud.tables(found) if block.contradicted(table, spread)}
 
 
 def _further(

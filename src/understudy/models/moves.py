@@ -20,7 +20,7 @@ because the factors were never fitted where they now apply, are held back. Deter
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique, Projection, Table
 from understudy.models import _kernels as kernels
-from understudy.models.blocks import Block
+from understudy.models.blocks import Block, by_table, refine
 
 _STEP = 0.3
 """The longest step, of what every factor would take alone."""
@@ -87,33 +87,38 @@ class Cloud:
         """So many of the records, evenly spread over all, with equal weights."""
         return Cloud(self.codes[:, np.arange(size) * self.size // size], self.shape, self.rows)
 
-    def table(self, block: Block) -> Table:
-        """What the records say of a block, in counts."""
-        parts = kernels.parts(block.y.size)
-        kernels.weigh(self.cells(block), self.weights, parts)
-        return self._counts(parts)
+    def tables(self, blocks: Sequence[Block]) -> Iterator[tuple[Block, Table]]:
+        """What the records say of blocks, in counts."""
+        for read, views in by_table(blocks):
+            parts = kernels.parts(read.y.size)
+            kernels.weigh(self._cells(read), self.weights, parts)
+            counts = parts.sum(axis=0)
+            counts *= self.rows / max(float(counts.sum()), 1e-300)
+            for block in views:
+                yield block, counts if block is read else block.merged(counts, self.shape)
 
     def refine(self, blocks: Sequence[Block], part: float = 1.0) -> tuple[Table, Table]:
-        """Take the weights to what every block wants, in turn; how far tables moved and were off."""
+        """Take the weights to what every block wants, in turn; how far tables moved and were off.
+
+        Blocks of one table take their turns on that, and then the weights follow.
+        """
         cells, factors = self._codes[0, :0], _NONE
-        moved, off = np.zeros(len(blocks)), np.zeros(len(blocks))
-        for k, block in enumerate(blocks):
-            others, parts = self.cells(block), kernels.parts(block.y.size)
+        moved: list[float] = []
+        off: list[float] = []
+        for read, views in by_table(blocks):
+            others, parts = self._cells(read), kernels.parts(read.y.size)
             if cells.size and cells.dtype == others.dtype:
                 kernels.scale_and_weigh(cells, factors, others, self.weights, parts)
             else:
                 kernels.scale(cells, factors, self.weights[: cells.size])
                 kernels.weigh(others, self.weights, parts)
-            table = self._counts(parts)
-            cells, factors = others, block.refine(table, self.rows, part)
-            after = factors * table
-            off[k] = np.abs(after - block.y).sum()
-            after -= table
-            moved[k] = np.abs(after).sum()
+            shape = self.shape if read.labels is None else None
+            factors, *far = refine(views, parts.sum(axis=0), self.rows, shape, part)
+            moved, off, cells = moved + far[0], off + far[1], others
         kernels.scale(cells, factors, self.weights[: cells.size])
-        return moved, off
+        return np.array(moved), np.array(off)
 
-    def cells(self, block: Block) -> NDArray[Any]:
+    def _cells(self, block: Block) -> NDArray[Any]:
         """The block's cell of every record; kept while there is room, for as long as the codes."""
         *others, last = block.clique
         key = block.clique if block.labels is None else block
@@ -147,11 +152,6 @@ class Cloud:
         chosen = np.minimum(np.searchsorted(ends, points, side="right"), self.size - 1)
         self.codes = np.ascontiguousarray(self.codes[:, chosen])
         self.weights = np.full(self.size, self.rows / self.size)
-
-    def _counts(self, parts: Table) -> Table:
-        table = parts.sum(axis=0)
-        table *= self.rows / max(float(table.sum()), 1e-300)
-        return table
 
 
 def spread(
