@@ -386,8 +386,8 @@ class _Run:
             return None
         guessed = self._apart if bias > float(correction.noise[at]) else ""
         return (
-            f"{self.statistic.divisor} is {100 * value:.2g} % ± {100 * half:.2g} points, and has to be "
-            f"{CLEAR:g} times its error or more{guessed}"
+            f"{self.statistic.divisor} is {100 * value:.2g} % ± {100 * half:.2g} percentage points, "
+            f"and has to be {CLEAR:g} times its error or more{guessed}"
         )
 
     @property

@@ -25,6 +25,7 @@ from understudy.privacy import planning
 from understudy.privacy.budget import Budget, decimal
 from understudy.privacy.cost import Gaussian
 from understudy.releases.agreement import SMALL, Miss, contradiction
+from understudy.releases.certificate import forecast_margin
 from understudy.releases.plan import Blueprint, Prepared
 from understudy.releases.release import Release
 from understudy.releases.replan import blueprint
@@ -44,6 +45,7 @@ _SURE = 2.0
 """Deviations of a value's share in one column that are called typical: 95 % of values are within."""
 _EPSILONS = tuple(map(Fraction, ("0.1", "0.2", "0.5", "1", "2", "4", "8", "10")))
 _CLEARLY = 0.7  # An error of at most so much of another is worth a word
+_BETA = 0.05  # At which margins of certificates are compared with each other
 
 
 class Level(StrEnum):
@@ -53,6 +55,11 @@ class Level(StrEnum):
     DOUBTFUL = "Use with care: its rows contradict a table that was measured"
     LIMITED = "Useful for large groups only"
     POOR = "Not useful for analysis: its errors are too large"
+
+    @property
+    def lower_case(self) -> str:
+        """Inside a sentence."""
+        return self[:1].lower() + self[1:]
 
 
 @dataclass(frozen=True)
@@ -206,7 +213,8 @@ def foreseen(prepared: Prepared, rows: int, errors: Errors | None) -> Verdict | 
         own,
         prepared.budget,
         group(prepared.schema.unit),
-        replace(worst, mean=errors.mean),
+        worst,
+        errors.mean,
         prepared.options.purposes,
     )
     return judge(worst, advice, best)
@@ -229,54 +237,96 @@ def verdict(release: Release) -> Verdict:
     except VerificationError:  # an older release, or a method of the caller's own
         return judge(now)
     return judge(
-        now, _advice(own, release.budget, group(release.schema.unit), now, release.purposes)
+        now,
+        _advice(
+            own, release.budget, group(release.schema.unit), now, errors.mean, release.purposes
+        ),
     )
 
 
-def _advice(own: Blueprint, budget: Budget, unit: int, now: _Figures, purposes: object) -> str:
-    """What more budget, fewer rows of each unit or fewer columns would change; "" where all is good."""
-    if now.mean is None or _level(replace(now, miss=None)) is Level.GOOD:
+@dataclass(frozen=True)
+class _Other:
+    """What a change would make of a release."""
+
+    mean: float
+    level: Level
+    clearly: bool
+    """Whether it is worth a word where the level stays."""
+
+
+def _advice(
+    own: Blueprint, budget: Budget, unit: int, now: _Figures, mean: float, purposes: object
+) -> str:
+    """What more budget, fewer rows of each unit or fewer columns would change; "" where all is good.
+
+    `mean` is what is expected of a typical table; `now` has its pessimistic end before a release.
+    """
+    if _level(replace(now, miss=None, mean=mean)) is Level.GOOD:
         return ""
     told = (
         f"With {now.rows:,} {now.things} and ε = {decimal(budget.epsilon)}, expect about "
-        f"{percent(now.mean)} of the {now.things} in another cell of a typical table (its total "
+        f"{percent(mean)} of the {now.things} in another cell of a typical table (its total "
         f"variation)"
     )
     purpose = "" if purposes else "; a purpose makes the tables that it needs more accurate"
-    better = list(_alternatives(own, budget, unit, now))
+    better = list(_alternatives(own, budget, unit, now, mean))
     if not better:
         return f"{told}. It needs more {now.things}: no ε up to {_EPSILONS[-1]} would change that much."
     return f"{told}; {'; '.join(better)}{purpose}."
 
 
-def _alternatives(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> Iterator[str]:
+def _alternatives(
+    own: Blueprint, budget: Budget, unit: int, now: _Figures, mean: float
+) -> Iterator[str]:
     """Each compared with the same forecast for the budget and the columns as they are."""
-    mean = now.mean
-    assert mean is not None
-    as_it_is = _mean(own, budget, unit, now.rows)
+    level, as_it_is = _level(replace(now, miss=None)), _forecast(own, budget, unit, now)
 
-    def then(other: Blueprint, more: Budget, size: int = unit) -> str | None:
-        changed = _mean(other, more, size, now.rows) / as_it_is
-        return percent(mean * changed) if changed < _CLEARLY else None
+    def then(other: Blueprint, more: Budget, size: int = unit) -> _Other:
+        to = _forecast(other, more, size, now)
+        changed = (to.mean or 1.0) / (as_it_is.mean or 1.0)
+        end = changed * (now.mean or 1.0)
+        bound = min(1.0, now.bound * to.bound / as_it_is.bound)
+        would_be = _level(replace(now, miss=None, noise=to.noise, mean=end, bound=bound))
+        return _Other(mean * changed, would_be, changed < _CLEARLY)
 
-    for epsilon in _EPSILONS:
-        larger = Budget(epsilon, budget.delta)
-        if epsilon > budget.epsilon and (told := then(own, larger)) is not None:
-            yield f"about {told} with ε = {decimal(epsilon)}"
-            break
-    if unit > 1 and own.design.weight == 1 and (told := then(own, budget, 1)) is not None:
-        yield f"about {told} with 1 row of each instead of {unit} (if as many rows were left)"
+    def said(other: _Other, how: str) -> str:
+        lifted = f" (then {other.level.lower_case})" if _above(other.level, level) else ""
+        return f"about {percent(other.mean)} with {how}{lifted}"
+
+    larger = [epsilon for epsilon in _EPSILONS if epsilon > budget.epsilon]
+    more = [(epsilon, then(own, Budget(epsilon, budget.delta))) for epsilon in larger]
+    lifting = [each for each in more if _above(each[1].level, level)]
+    for epsilon, other in (lifting or [each for each in more if each[1].clearly])[:1]:
+        lost = level is Level.POOR and not lifting
+        still = f", and no ε up to {_EPSILONS[-1]} would make it useful" if lost else ""
+        yield said(other, f"ε = {decimal(epsilon)}") + still
+    if unit > 1 and own.design.weight == 1 and (other := then(own, budget, 1)).clearly:
+        yield said(other, f"1 row of each instead of {unit}, if as many rows were left")
     fewer = _half(own.design)
-    if fewer is not None and (told := then(replace(own, design=fewer), budget)) is not None:
+    if fewer is not None and (other := then(replace(own, design=fewer), budget)).clearly:
         width, half = len(own.design.shape), len(fewer.shape)
-        yield f"about {told} with {half} columns instead of {width}"
+        yield said(other, f"{half} columns instead of {width}")
 
 
-def _mean(own: Blueprint, budget: Budget, unit: int, rows: int) -> float:
-    """The expected mean total variation of a plan by zCDP, which costs nothing to make."""
-    plan = own.plan(planning.rho_for(budget) / unit**2)
-    errors = own.method.errors(own.design, plan, rows * own.design.weight)
-    return 1.0 if errors is None else max(errors.mean, 1e-9)
+def _above(one: Level, other: Level) -> bool:
+    """Whether a level is better; rows that contradict a table are not compared."""
+    order = (Level.POOR, Level.LIMITED, Level.GOOD)
+    return order.index(one) > order.index(other)
+
+
+def _forecast(own: Blueprint, budget: Budget, unit: int, now: _Figures) -> _Figures:
+    """What is expected of a plan by zCDP, which costs nothing to make."""
+    plan, rows = own.plan(planning.rho_for(budget) / unit**2), now.rows * own.design.weight
+    errors = own.method.errors(own.design, plan, rows)
+    if errors is None:
+        return replace(now, mean=1.0, bound=1.0)
+    margin = forecast_margin(plan, _BETA, rows, own.design.rows is None)
+    return replace(
+        now,
+        mean=max(errors.mean, 1e-9),
+        bound=min(1.0, max(errors.worst + margin, 1e-9)),
+        noise=errors.noise,
+    )
 
 
 def _half(design: Design) -> Design | None:
