@@ -47,5 +47,5 @@ def found_in_words(release: Release) -> str | None:
         return None
     return (
         f"of {some(told)} were found privately: values beyond them count as the nearest. Public bounds "
-        "in the schema (lower and upper) would leave none beyond"
+        "in the schema (lower, upper) avoid that"
     )
