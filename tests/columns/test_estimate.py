@@ -136,6 +136,17 @@ def test_noise_beside_the_last_values_is_no_tail():
     assert np.array(shape.weights)[beyond].sum() > 0.02 * sum(shape.weights)
 
 
+def test_values_that_fill_close_bounds_are_no_tail():
+    """No cell of them is clear by itself, and all are together."""
+    scores = RNG(0).integers(0, 101, ROWS)
+    for seed in range(3):
+        _, found = drawn(Scale(0, 100), scores, RHO / 40, seed)
+        assert errors(scores, found)[3] < 0.05
+    mostly_zero = np.where(RNG(1).random(ROWS) < 0.7, 0, scores)
+    _, found = drawn(Scale(0, 100), mostly_zero, RHO / 10)
+    assert errors(mostly_zero, found)[0] < 0.05
+
+
 def test_days_follow_the_calendar():
     rng = RNG(0)
     day = (16_000 + rng.beta(2, 3, ROWS) * 900).astype(np.int64)

@@ -65,7 +65,7 @@ def measured(column, values, sigma=1e-3):
         cut = column.level(edges)
         counts = np.bincount(cut.encode(array), minlength=cut.size)[: len(edges) - 1]
         history.append(Measured(edges, counts, sigma))
-    if (own := column.rounds()) is None:
+    if (own := column.rounds) is None:
         return history, None
     counts = np.bincount(own.encode(array), minlength=own.size)[: own.inside]
     return history, Measured(own.over.edges, counts, sigma)
@@ -167,7 +167,7 @@ def answered(column, kinds, sigma, seed):
         edges = finer(column.scale, history) if history else first(column.scale)
         cut = column.level(edges)
         history.append(Measured(edges, cut.by_interval(ANSWERS[kind](cut.size, rng)), sigma))
-    if (own := column.rounds()) is None:
+    if (own := column.rounds) is None:
         return history, None
     held = own.by_interval(ANSWERS[kinds[5]](own.size, rng))
     return history, Measured(own.over.edges, held, sigma)

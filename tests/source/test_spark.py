@@ -118,7 +118,7 @@ def test_days_that_are_no_moments():
     far = "date_add(date '9999-12-31', 200000000)"
     frame = servers.spark().sql(f"SELECT {far} AS d UNION ALL SELECT date '2020-01-01'")
     facts = {"resolution": "hour", "upper": "2020-06-01T07:00:00"}
-    column = UndeclaredShape("d", wanted="datetime", facts=facts).rounds()
+    column = UndeclaredShape("d", wanted="datetime", facts=facts).rounds
     (counted,) = reveal(read(frame).bind(Schema((column,))).marginals([(0,)]))
     days = pa.array([datetime(2300, 1, 1), datetime(2020, 1, 1)])
     assert counted.tolist() == np.bincount(column.encode(days), minlength=column.size).tolist()

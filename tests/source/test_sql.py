@@ -314,7 +314,7 @@ def test_levels_of_whole_numbers_without_a_sign_and_of_days(round_):
     made = pa.table({"u": pa.array([0, 15, 2**64 - 1, None], pa.uint64()), "d": days})
     whole = UndeclaredShape("u", wanted="integer", nullable=True)
     hours = UndeclaredShape("d", wanted="datetime", facts={"resolution": "hour"}, nullable=True)
-    levels = [c.rounds() if round_ else c.level(first(c.scale)) for c in (whole, hours)]
+    levels = [c.rounds if round_ else c.level(first(c.scale)) for c in (whole, hours)]
     schema = Schema(tuple(levels))
     counted = in_duckdb(made).bind(schema).marginals([(0,), (1,)])
     wanted = read(made).bind(schema).marginals([(0,), (1,)])
@@ -329,8 +329,8 @@ def test_numerics_that_no_double_holds():
         "DROP TABLE IF EXISTS huge; CREATE TABLE huge (n numeric); "
         "INSERT INTO huge VALUES (1e400), (-1e400), (1e-400), (5), ('Infinity'), (0.07)"
     ):
-        bound = read(servers.postgres(), table="huge").bind(Schema((column.rounds(),)))
+        bound = read(servers.postgres(), table="huge").bind(Schema((column.rounds,)))
         (counted,) = reveal(bound.marginals([(0,)]))
     texts = ["1e9", "-1e9", "0", "5", "1e9", "0.07"]
-    codes = column.rounds().encode(pa.array(texts))
+    codes = column.rounds.encode(pa.array(texts))
     assert counted.tolist() == np.bincount(codes, minlength=len(counted)).tolist()

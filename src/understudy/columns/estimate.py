@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.columns.ladder import Measured, Rounds, Scale, rounds
+from understudy.columns.ladder import Measured, Rounds, Scale, edge_points, rounds
 from understudy.columns.shape import Shape, multiples, row_of
 from understudy.columns.tails import outward
 
@@ -116,7 +116,7 @@ def told(
     All that lies beyond is counted in the first and last cell. The variance is infinite where no level
     has an edge.
     """
-    levels = [np.array([scale.point(edge) for edge in level.edges]) for level in history]
+    levels = [edge_points(scale, level.edges) for level in history]
     counts, variances = _upwards(levels, history)
     sums = [
         np.concatenate([np.zeros((2, 1)), np.cumsum([own, spread], axis=1)], axis=1)
@@ -166,7 +166,7 @@ Roundness = tuple[NDArray[Any], NDArray[Any], Floats]
 def _round(scale: Scale, form: Rounds, table: Measured) -> Roundness:
     """How round the values are."""
     counts = np.asarray(table.counts, np.float64).reshape(-1, form.classes)
-    decades = np.array([scale.point(edge) for edge in form.edges])
+    decades = edge_points(scale, form.edges)
     return decades, np.array([*form.steps, 1]), np.where(counts > SEEN * table.sigma, counts, 0.0)
 
 
@@ -203,7 +203,7 @@ def _leaves(
     scale: Scale, history: Sequence[Measured], found: Roundness | None
 ) -> tuple[NDArray[Any], Floats]:
     """The edges of the leaves, in points, and how many rows each holds."""
-    levels = [np.array([scale.point(edge) for edge in level.edges]) for level in history]
+    levels = [edge_points(scale, level.edges) for level in history]
     counts, variances = _upwards(levels, history)
     known, sigma = counts[0], np.sqrt(variances[0])
     mass = _top(scale, levels[0], counts[0], sigma, _pieces(scale, levels, counts, variances))
@@ -267,7 +267,7 @@ def _top(
             if not scale.even:
                 mass[line] = _without_ends(mass[line], y, s)
             for side in (1, -1):
-                mass[line] = _with_tail(mass[line], y, s, line, pieces, side)
+                mass[line] = _with_tail(mass[line], y, s, line, pieces, side, scale.even)
             mass[line] = np.where(mass[line] >= TRACE * s, mass[line], 0.0)
             return mass
     best = np.argmax(counts / sigma)  # nothing but noise: any guess will do
@@ -361,15 +361,28 @@ def _pieces(
 
 
 def _with_tail(
-    fit: Floats, y: Floats, sigma: Floats, line: NDArray[np.intp], pieces: Pieces, side: int
+    fit: Floats,
+    y: Floats,
+    sigma: Floats,
+    line: NDArray[np.intp],
+    pieces: Pieces,
+    side: int,
+    even: bool,
 ) -> Floats:
-    """What was found, with the cells beyond the last clear one as all counts together tell them."""
+    """What was found, with the cells beyond the last clear one as all counts together tell them.
+
+    Of even cells those beyond it may be no tail: together they are as clear as a tail is not.
+    """
     clear = np.flatnonzero((fit > 0) & (y > PLAIN * sigma))
     last = (clear[-1] if side > 0 else clear[0]) if len(clear) else np.argmax(fit)
     order = np.arange(len(pieces.cell))[::side]
     beyond = side * (pieces.cell[order] - line[last]) > 0
     begin = int(np.argmax(beyond))
     if not begin or fit[last] <= 0:
+        return fit
+    outside = side * (line - line[last]) > 0
+    held = outside & (fit > 0)
+    if even and fit[held].sum() > CLEAR * sqrt(np.sum(sigma[held] ** 2)):
         return fit
     bulk = order[max(0, begin - BULK) : begin]
     first = int(np.argmax(pieces.counts[bulk] / pieces.lengths[bulk]))
@@ -378,7 +391,7 @@ def _with_tail(
     units = np.maximum(np.rint(lengths), 1).astype(np.intp)
     told = outward(pieces.counts[run], pieces.sigma[run], units, lengths, FALL)
     outer = np.bincount(pieces.cell[run], told, int(line.max()) + 1)[line]
-    return np.where(side * (line - line[last]) > 0, outer, fit)
+    return np.where(outside, outer, fit)
 
 
 def _downwards(

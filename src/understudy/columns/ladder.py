@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
-from functools import cached_property
-from itertools import pairwise
+from functools import cached_property, lru_cache
 from math import floor, inf, log10, sqrt
 from typing import Any
 
@@ -210,7 +209,7 @@ def first(scale: Scale) -> tuple[Any, ...]:
 
 def finer(scale: Scale, history: Sequence[Measured]) -> tuple[Any, ...]:
     """The edges of the next level, from released counts alone: those of the last one, and more."""
-    last = [scale.point(edge) for edge in history[-1].edges]
+    last = edge_points(scale, history[-1].edges).tolist()
     counts = repeated(scale, history)
     following = history[0].sigma * sqrt(SHARES[0] / SHARES[min(len(history), len(SHARES) - 1)])
     bar = OPENS * max(history[-1].sigma, following)
@@ -228,15 +227,23 @@ def finer(scale: Scale, history: Sequence[Measured]) -> tuple[Any, ...]:
 
 def repeated(scale: Scale, history: Sequence[Measured]) -> Floats:
     """For each cell of the last level, the mean of all counts of just this cell, by precision."""
-    sums: dict[tuple[Any, Any], float] = {}
-    weights: dict[tuple[Any, Any], float] = {}
-    cells: list[tuple[Any, Any]] = []
+    cells = edge_points(scale, history[-1].edges)
+    sums, weights = np.zeros(len(cells) - 1), np.zeros(len(cells) - 1)
     for level in history:
-        cells = list(pairwise(scale.point(edge) for edge in level.edges))
-        for cell, count in zip(cells, level.counts, strict=True):
-            sums[cell] = sums.get(cell, 0.0) + float(count) / level.sigma**2
-            weights[cell] = weights.get(cell, 0.0) + 1 / level.sigma**2
-    return np.array([sums[cell] / weights[cell] for cell in cells])
+        edges = edge_points(scale, level.edges)
+        at = np.minimum(np.searchsorted(edges, cells[:-1]), len(edges) - 2)
+        same = (edges[at] == cells[:-1]) & (edges[at + 1] == cells[1:])
+        sums += np.where(same, np.asarray(level.counts, np.float64)[at] / level.sigma**2, 0.0)
+        weights += np.where(same, 1 / level.sigma**2, 0.0)
+    return sums / weights
+
+
+@lru_cache(maxsize=256)
+def edge_points(scale: Scale, edges: tuple[Any, ...]) -> NDArray[Any]:
+    """The points of the edges of a level; not to be written to."""
+    found = np.array([scale.point(edge) for edge in edges])
+    found.flags.writeable = False
+    return found
 
 
 def _owned(scale: Scale, inner: Sequence[Any], low: Any) -> tuple[Any, ...]:

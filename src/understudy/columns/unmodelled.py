@@ -431,6 +431,7 @@ class UndeclaredShape(UndeclaredOrdered):
         known = {"decimals": made.decimals} if isinstance(made, Number) else {}
         return self._made(edges=tuple(edges), dtype=made.dtype if reads else "", **known)
 
+    @cached_property
     def rounds(self) -> Roundness | None:
         """The column by how round its values are; None where every value is as round as another."""
         found = rounds(self.scale)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from understudy._types import Clique, Floats, Whole
-from understudy.columns.ladder import first
+from understudy.columns.ladder import edge_points, first
 from understudy.columns.shape import Search
 from understudy.errors import InputError
 from understudy.estimates import Known
@@ -98,7 +98,7 @@ def _searches(release: Release) -> dict[int, Search]:
     found: dict[int, Search] = {}
     for column in release.declared.undeclared:
         if isinstance(column, UndeclaredShape):
-            coarse = np.array([column.scale.point(edge) for edge in first(column.scale)])
+            coarse = edge_points(column.scale, first(column.scale))
             search = Search(coarse, whole, part, *column.open_ends)
             found[release.schema.position(column.name)] = search
     return found

@@ -248,11 +248,13 @@ def _shapes(
         if at:
             tell()
             edges = [finer(c.scale, past) for c, past in zip(shaped, history, strict=True)]
-            cells = {c.name: c.level(own) for c, own in zip(shaped, edges, strict=True)}
+        cells = {c.name: c.level(own) for c, own in zip(shaped, edges, strict=True)}
+        if at:
             gate = open_gate(looked.bind(cells))
             counts = gate.ask(level, Marginals([(place,) for place in range(len(shaped))]))
-        for column, past, own, each in zip(shaped, history, edges, counts, strict=True):
-            held = column.level(own).by_interval(np.asarray(each))
+        parts = zip(history, edges, cells.values(), counts, strict=True)
+        for past, own, cut, each in parts:
+            held = cut.by_interval(np.asarray(each))
             past.append(Measured(own, held, _sigma(gate, level)))
     rounded: dict[str, Measured] = {}
     if looked.round is not None:
@@ -268,7 +270,7 @@ def _shapes(
 
 
 def _rounds(shaped: Sequence[UndeclaredShape]) -> dict[str, Roundness]:
-    found = {column.name: column.rounds() for column in shaped}
+    found = {column.name: column.rounds for column in shaped}
     return {name: column for name, column in found.items() if column is not None}
 
 
