@@ -292,9 +292,9 @@ def _who(schema: Schema, seen: Sequence[RowsPerUnit]) -> Decision:
         "who is protected"
         + ("" if open_ else ": one row; and that no column names somebody with several"),
         "If one person has several rows, protect the person: name the column that tells people apart, "
-        "and how many rows of one count. More rows need more noise; further rows of a person are left "
-        'out. Rows may also count together as one (weight = "equal"), with the noise of one row, where '
-        "every list and every bound is declared.",
+        "and how many rows of one count, as many as most have. More rows need more noise; further "
+        'rows of a person are left out. Rows may also count together as one (weight = "equal"), with '
+        "the noise of one row, where every list and every bound is declared.",
         (Choice.REPLACE,) if open_ else (Choice.PUBLIC, Choice.REPLACE),
         yes="No: every row is another person",
         options=tuple(_units(schema, seen)),

@@ -166,13 +166,9 @@ class Workspace:
                 return folder
         raise Missing(f"there is no such {part.removesuffix('s')} here; it may have been removed")
 
-    def published(self, identity: str) -> bool:
-        """Whether a custodian has opened a release to analysts."""
-        return bool(_ID.fullmatch(identity)) and self._publication(identity).is_file()
-
-    def publication(self, identity: str) -> dict[str, str]:
-        """Who opened a release to analysts, and when; empty if nobody has."""
-        return read_json(self._publication(identity)) or {}
+    def published(self, identity: str) -> dict[str, str]:
+        """Which custodian has opened a release to analysts, and when; empty if none has."""
+        return (_ID.fullmatch(identity) and read_json(self._publication(identity))) or {}
 
     def publish(self, identity: str, who: str) -> None:
         """Open a release to analysts; what they have seen cannot be taken back."""

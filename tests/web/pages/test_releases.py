@@ -30,7 +30,7 @@ def test_questions_and_what_is_wrong_with_them(custodian, bundle):
         truth.estimate, truth.low, truth.high,
     )  # fmt: skip
     assert ("says nothing" in good.text) == ((truth.low, truth.high) == (0, 1))
-    assert "which is narrower and not certified" in good.text
+    assert "That is narrower, but not certified" in good.text
     vague = us.releases.Answer("age >= 5", 0.5, 0.0, 1.0, 0.95, ("city", "age"))
     page = custodian.site.render("_answer.html", {"answer": _drawn(us.Release.load(bundle), vague)})
     assert "says nothing" in page

@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from understudy.errors import ChainBroken, InputError
 from understudy.privacy.ledger import Ledger
-from understudy.releases.outline import history, more_like_last
+from understudy.releases.outline import history
 from understudy.web.errors import Missing
 from understudy.web.site import Account, Here, account_of
 
@@ -28,8 +28,6 @@ class View:
     account: Account | None
     releases: list[dict[str, Any]]
     last: list[Any]
-    more: int | None = None
-    """How many releases like the newest one still fit."""
     broken: str = ""
 
 
@@ -41,8 +39,7 @@ def _view(ledger: Ledger, name: str, title: str) -> View:
     assert account is not None
     since = max(0, len(account.books.hashes) - _MOST_ENTRIES)
     last = ledger.entries(name, since=since)[::-1]
-    more = more_like_last(account.books)
-    return View(name, title, account, history(ledger, name)[::-1], last, more)
+    return View(name, title, account, history(ledger, name)[::-1], last)
 
 
 @router.get("/ledger")

@@ -47,7 +47,7 @@ from understudy.wording import between, domain
 
 
 def _may_see(site: Site, request: Request, identity: str) -> bool:
-    return session_of(request).custodian or site.workspace.published(identity)
+    return session_of(request).custodian or bool(site.workspace.published(identity))
 
 
 async def _only_published(request: Request, site: Here) -> None:
@@ -111,7 +111,7 @@ def _shown(
         "release": release,
         "summary": site.storage.summary(identity),
         "title": title_of(site, identity),
-        "published": site.workspace.publication(identity),
+        "published": site.workspace.published(identity),
         "analysts": Role.ANALYST in site.people.users().values(),
         "columns": [(c.name, domain(c), shown_values(c)) for c in release.schema.modelled],
         "promise": promise(release),
