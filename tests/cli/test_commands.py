@@ -70,6 +70,8 @@ def screens(place: Path):
     yield run("schema", "check", drafted, "--data", data)
     shutil.copy(place / "survey.schema.toml", place / "c.schema.toml")
     yield run("schema", "confirm", place / "c.schema.toml", "--all")
+    run("schema", "draft", data, "--out", place / "o.schema.toml")
+    yield run("schema", "confirm", place / "o.schema.toml", "--all", "--unit", "row")
     domain = place / "domain.json"
     domain.write_text('{"a": 2, "b": 3}')
     yield run("schema", "import", domain, "--from", "mbi", "--out", place / "i.schema.toml")

@@ -90,6 +90,11 @@ def open_(
     state = "was open already" if known else "is open"
     shell.say("dataset ", (dataset, "bold"), f" {state} in {file}")
     words.facts(_facts(opened))
+    if unit is None:
+        shell.note(
+            "One row is protected, which cannot be changed. Where people have several rows, open "
+            "another dataset with --unit COLUMN."
+        )
     shell.say(
         f"\nGive `understudy release` --ledger {quoted(str(file))} --dataset {quoted(dataset)}"
     )
@@ -344,7 +349,7 @@ def _show(file: Place, view: _View) -> None:
     share = 1 - gone(account, dataset)
     lines: list[tuple[str, str | Text]] = [
         *_facts(dataset),
-        ("spent", _amount(account.epsilon, account.delta)),
+        ("spent", f"{_amount(account.epsilon, account.delta)}, all releases together"),
         ("left", words.bar(share) + Text(f"  {_left(account, dataset)}")),
     ]
     if view.more is not None:

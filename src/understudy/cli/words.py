@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from understudy.schema import Column
 
 
-SQUARES = " (ε adds up slowly: by zCDP, n equal releases together cost about √n times the ε of one)"
+SQUARES = " (ε adds up slowly: four equal releases cost about as much as one of twice their ε)"
 """What a share of a budget is of, where ε does not just add up."""
 
 
