@@ -77,7 +77,7 @@ def _smoothed(
 ) -> tuple[Floats, float]:
     """(the chance of every height and slope in every piece, the log likelihood)."""
     pieces, size, _ = alive.shape
-    turns = {k: _turns(slopes, law, int(k)) for k in np.unique(units)}
+    turns = {k: _turns(slopes, law, int(k)) for k in {*units.tolist()}}
     column, level = np.arange(slopes.size)[None, :], np.arange(size)[:, None]
     ahead, ended, log = np.zeros_like(alive), np.zeros(pieces), 0.0
     for at in range(pieces):

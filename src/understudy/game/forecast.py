@@ -434,7 +434,8 @@ def _law(weights: Table, groups: int) -> _Law:
     ordered = np.maximum(ordered / max(float(ordered.sum()), 1e-300), 1e-12)
     ordered = ordered / ordered.sum()
     if ordered.size > groups:
-        ends = np.unique(np.rint(np.geomspace(1, ordered.size, groups)).astype(np.int64))
+        ends = np.rint(np.geomspace(1, ordered.size, groups)).astype(np.int64)
+        ends = ends[np.diff(ends, prepend=0) > 0]
     else:
         ends = np.arange(1, ordered.size + 1)
     starts = np.concatenate([[0], ends[:-1]])

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -238,4 +239,4 @@ def cell_sizes(release: Release) -> tuple[Reliable, ...]:
 
 def _typical(values: Iterable[float]) -> float | None:
     found = list(values)
-    return float(np.median(found)) if found else None
+    return float(median(found)) if found else None

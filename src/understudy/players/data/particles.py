@@ -18,6 +18,8 @@ State = tuple[tuple[Measured, ...], int]
 
 _LEAST = 20_000
 _FURTHER = 4
+_TREE_SWEEPS = 5
+"""Of the tree of a model that only says where to measure; ten are no nearer (generated tables)."""
 _ENTRIES = 200_000_000  # Records times columns that are held in memory
 
 
@@ -53,7 +55,7 @@ class Particles(DataPlayer[State]):
             rows = total(measured, problem.rows, problem.rows_sigma)
             return independent(problem.shape, measured, rows, self.told)
         records = self.size(problem.rows, len(problem.shape)) // 4
-        effort = Effort(records, self.tree_cells // 4, sweeps=self.sweeps // 2 + 1)
+        effort = Effort(records, self.tree_cells // 4, _TREE_SWEEPS, self.sweeps // 2 + 1)
         return self._fit(problem, measured, key, effort)
 
     def respond(self, problem: Problem, state: State, answers: Answers, rng: Rng) -> State:
