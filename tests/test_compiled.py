@@ -431,7 +431,7 @@ def waiting(*given):
     sys.stdin.readline()
     return made
 compiled._compile = waiting
-print(kernels.sixth(3.0), compiled._native(kernels.sixth.__wrapped__, (("d", 0, ""),)) is not None)
+print(kernels.sixth(3.0), compiled._native(kernels.sixth.__wrapped__, (("d", 0),)) is not None)
 """
 
 
@@ -459,16 +459,16 @@ def test_two_processes_may_write_the_same_file_at_once(folder, runs):
 
 
 def test_the_key_is_of_all_that_the_code_depends_on(folder, monkeypatch):
-    def key(kinds=(("d", 0, ""),), text=KERNELS, name="sixth"):
+    def key(kinds=(("d", 0),), text=KERNELS, name="sixth"):
         module._machine.cache_clear()
         module._text.cache_clear()
         return module._key(inspect.unwrap(getattr(loaded(folder, text), name)), kinds)
 
     keys = [
         key(),
-        key(kinds=(("q", 0, ""),)),
-        key(kinds=(("<f8", 1, "C"),)),
-        key(kinds=(("<f8", 1, "A"),)),
+        key(kinds=(("q", 0),)),
+        key(kinds=(("<f8", 1),)),
+        key(kinds=(("<f8", 2),)),
         key(text=KERNELS.replace("/ 3", "/ 4")),
         key(name="third"),
     ]

@@ -21,7 +21,7 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import FunctionType
@@ -67,8 +67,8 @@ def _temporary() -> Path | None:
 
 # --- kernels -------------------------------------------------------------------------------------
 
-Kinds = tuple[tuple[str, int, str], ...]
-"""Of every argument: NumPy's name of its type, dimensions, 0 for a number, and order in memory."""
+Kinds = tuple[tuple[Any, int], ...]
+"""Of every argument: its type for NumPy, and dimensions, 0 for a number."""
 
 _KERNELS: dict[str, dict[str, Callable[..., Any]]] = {}
 """The functions behind the kernels of each module, which may call one another."""
@@ -77,37 +77,33 @@ _KERNELS: dict[str, dict[str, Callable[..., Any]]] = {}
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function as machine code, made for the types of a call; no Numba where it is kept.
 
-    It is called as Numba calls it, with the parts of an array one by one. Profiles and traces show
-    the call under the name and in the file of the kernel.
+    It is told where an array lies and its sizes; arrays that are not in order are Numba's to take.
+    Profiles and traces show the call under the name and in the file of the kernel.
     """
-    made: dict[tuple[Any, ...], tuple[Any, Any] | None] = {}
+    made: dict[Kinds, tuple[Any, Any] | None] = {}
     _KERNELS.setdefault(function.__module__, {})[function.__name__] = function
 
     @functools.wraps(function)
     def run(*arguments: Any) -> Any:
-        key: list[Any] = []
+        kinds: list[tuple[Any, int]] = []
         values: list[Any] = []
         for value in arguments:
             if not isinstance(value, np.ndarray):
-                key.append(isinstance(value, float))
+                kinds.append(("d" if isinstance(value, float) else "q", 0))
                 values.append(value)
                 continue
-            plain = value.flags.carray
-            if plain:  # faster than NumPy's own word for where it is
+            if value.flags.carray:  # faster than NumPy's own word for where it is
                 where = ctypes.addressof(_memory(value)) if value.size else None
-            else:
-                plain = value.flags.c_contiguous and value.flags.aligned
+            elif value.flags.c_contiguous and value.flags.aligned:
                 where = value.__array_interface__["data"][0]
-            key += (value.dtype, value.ndim, plain)
-            if plain:
-                values += (where, *value.shape)
             else:
-                values += (None, None, value.size, value.itemsize, where)
-                values += (*value.shape, *value.strides)
-        known = tuple(key)
-        if known not in made:
-            made[known] = _native(function, _kinds(arguments))
-        native = made[known]
+                return _ordinary(function)(*arguments)
+            kinds.append((value.dtype, value.ndim))
+            values += (where, *value.shape)
+        key = tuple(kinds)
+        if key not in made:
+            made[key] = _native(function, key)
+        native = made[key]
         if native is None:
             return _ordinary(function)(*arguments)
         entry, result = native
@@ -123,27 +119,12 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _kinds(arguments: Sequence[Any]) -> Kinds:
-    """The kinds of the arguments of a call."""
-
-    def kind(value: Any) -> tuple[str, int, str]:
-        if not isinstance(value, np.ndarray):
-            return ("d" if isinstance(value, float) else "q", 0, "")
-        plain = value.flags.c_contiguous and value.flags.aligned
-        return value.dtype.str, value.ndim, "C" if plain else "A"
-
-    return tuple(map(kind, arguments))
-
-
 def _native(function: Callable[..., Any], kinds: Kinds) -> tuple[Any, Any] | None:
     """The machine code as ctypes calls it and the type of its result; None where that cannot be."""
     parts: list[Any] = [ctypes.c_void_p, ctypes.c_void_p]
-    for name, dimensions, order in kinds:
-        if order == "C":
+    for name, dimensions in kinds:
+        if dimensions:
             parts += [ctypes.c_void_p] + [ctypes.c_ssize_t] * dimensions
-        elif dimensions:
-            parts += [ctypes.c_void_p] * 2 + [ctypes.c_ssize_t] * 2
-            parts += [ctypes.c_void_p] + [ctypes.c_ssize_t] * (2 * dimensions)
         else:
             parts.append(ctypes.c_double if name == "d" else ctypes.c_int64)
     try:
@@ -218,7 +199,7 @@ def _key(function: Callable[..., Any], kinds: Kinds) -> str:
     """The digest of all that the machine code depends on."""
     texts = [_text(Path(file)) for file in (inspect.getfile(function), __file__)]
     facts = [function.__qualname__, kinds, _machine()[1], *texts]
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(facts, default=str).encode()).hexdigest()
 
 
 def _seal(key: str, content: bytes) -> bytes:
@@ -264,18 +245,12 @@ def _compile(function: Callable[..., Any], kinds: Kinds) -> bytes:
     signature: list[Any] = []
     taken: list[str] = []
     given: list[str] = []
-    for at, (name, dimensions, order) in enumerate(kinds):
-        number = numba.from_dtype(np.dtype(name))
-        if order == "C":  # where it is, and its sizes
-            sizes = [f"n{at}_{axis}" for axis in range(dimensions)]
-            signature += [types.CPointer(number), *[types.intp] * dimensions]
-            taken += [f"a{at}", *sizes]
-            given.append(f"array(a{at}, ({', '.join(sizes)},))")
-        else:
-            array = types.Array(number, dimensions, order, aligned=False) if dimensions else number
-            signature.append(array)
-            taken.append(f"a{at}")
-            given.append(f"a{at}")
+    for at, (name, dimensions) in enumerate(kinds):
+        number: Any = numba.from_dtype(np.dtype(name))
+        sizes = [f"n{at}_{axis}" for axis in range(dimensions)]
+        signature += [types.CPointer(number), *[types.intp] * dimensions] if sizes else [number]
+        taken += [f"a{at}", *sizes]
+        given.append(f"array(a{at}, ({', '.join(sizes)},))" if sizes else f"a{at}")
     scope: dict[str, Any] = {"array": get_cfarray_intrinsic("C", None), "inner": inner(function)}
     exec(f"def entry({', '.join(taken)}): return inner({', '.join(given)})", scope)
     made: Any = numba.njit(**bare)(scope["entry"])

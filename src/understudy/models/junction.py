@@ -233,7 +233,8 @@ class JunctionTree:
             small = group.astype(np.min_scalar_type(groups - 1))  # sorted faster
             along = order[np.argsort(small[order], kind="stable")] if shared else order
             picked = np.empty(rows, np.int64)
-            kernels.draw(np.cumsum(block, axis=1), group, along, rng.random(groups), picked)
+            laws = np.ascontiguousarray(np.cumsum(block, axis=1))
+            kernels.draw(laws, group, along, rng.random(groups), picked)
             sizes = tuple(self.shape[i] for i in fresh)
             for i, values in zip(fresh, np.unravel_index(picked, sizes), strict=True):
                 codes[i] = values.astype(np.int64)
