@@ -52,6 +52,8 @@ _MOST_TRIES, _LEAST_EFFORT = 20_000_000, 6
 _TRIED, _TABLE, _COLUMN, _PAIR = 3.3e-7, 7.5e-9, 2e-8, 1.2e-9
 """CPU seconds of an exchange that is tried: for itself, for a table without siblings, and for every
 other child of the family for a column and for a table of siblings."""
+_FAR, _NEARBY, _COUNTED = 8e-7, 500_000, 2e-6
+"""The same for fetching children where there are more than a cache holds; and for reading one."""
 _WANTED = 5
 """Rounds of what tables of siblings lack, with an order after every other round. A round tries as many
 exchanges as a quarter of the children with siblings, so there are half as many of the others."""
@@ -121,8 +123,8 @@ def expected_seconds(layout: Layout, cliques: Sequence[Clique], families: int, m
     pairs = sum(not siblings.isdisjoint(clique) for clique in cliques)
     others = 2.0 if layout.ordered else each * 4 / 3 - 1
     views = others * (_COLUMN * len(layout.child) + _PAIR * pairs) if pairs else 0.0
-    tried = _TRIED + _TABLE * (len(cliques) - pairs) + views
-    return children * _turns(children, EFFORT) * tried
+    tried = _TRIED + _TABLE * (len(cliques) - pairs) + views + _FAR * (children > _NEARBY)
+    return children * (_COUNTED + _turns(children, EFFORT) * tried)
 
 
 def _turns(children: float, effort: int) -> int:
