@@ -64,7 +64,7 @@ EPSILONS = ("0.1", "0.5", "1")
 SIZE = 200_000
 DRAWS = 4
 """Populations of each kind."""
-SEED = 20261119
+SEED = 20261121
 Z = 1.959963984540054
 KINDS = (
     *("share of 1", "share of 2", "share of 3", "mean", "group mean", "difference", "median"),
@@ -384,7 +384,7 @@ BINNED = {
 
 def copula(draw: int = 0) -> Population:
     """A Gaussian copula with three factors, cut to categories or turned into numbers."""
-    rng = np.random.default_rng([9101, draw])
+    rng = np.random.default_rng([9611, draw])
     loads = rng.normal(0, 0.6, (9, 3))
     z = rng.normal(size=(SIZE, 3)) @ loads.T + rng.normal(0, 0.7, (SIZE, 9))
     z /= z.std(axis=0)
@@ -399,7 +399,7 @@ def copula(draw: int = 0) -> Population:
         "insured": _cut(z[:, 7], 0.3),
         "job": _cut(z[:, 8], 0.3, 0.25, 0.2, 0.15, 0.07),
     }
-    return _generated("copula", rows, BINNED, 1)
+    return _generated("copula", rows, BINNED, 21)
 
 
 def triples(draw: int = 0) -> Population:
@@ -412,7 +412,7 @@ def triples(draw: int = 0) -> Population:
 
 def latent(draw: int = 0) -> Population:
     """Six latent classes, within which columns are independent."""
-    rng = np.random.default_rng([9202, draw])
+    rng = np.random.default_rng([9612, draw])
     kind = rng.choice(6, SIZE, p=[0.3, 0.25, 0.2, 0.12, 0.08, 0.05])
 
     def category(size: int) -> Array:
@@ -426,12 +426,12 @@ def latent(draw: int = 0) -> Population:
         "hours": np.clip(center[2][kind] + 6 * rng.normal(size=SIZE), 0, 79.9),
     }
     sizes = {"region": 5, "education": 4, "sex": 2, "smoker": 2, "insured": 2, "job": 6}
-    return _generated("latent", rows | {name: category(k) for name, k in sizes.items()}, BINNED, 2)
+    return _generated("latent", rows | {name: category(k) for name, k in sizes.items()}, BINNED, 22)
 
 
 def network(draw: int = 0) -> Population:
     """A Bayesian network: each column has up to two parents, and skewed tables given them."""
-    rng = np.random.default_rng([9303, draw])
+    rng = np.random.default_rng([9613, draw])
     sizes = {"sex": 2, "age": 8, "region": 5, "education": 4, "job": 6, "hours": 5, "income": 10}
     sizes |= {"smoker": 2, "insured": 2}
     codes: dict[str, Array] = {}
@@ -453,12 +453,12 @@ def network(draw: int = 0) -> Population:
     rows["income"] = 5_000 * np.exp(0.36 * (codes["income"] + within[0] ** 1.3))
     rows["age"] = 16 + 9.5 * (codes["age"] + within[1])
     rows["hours"] = 15.5 * (codes["hours"] + within[2] ** 0.8)
-    return _generated("network", rows, BINNED, 3)
+    return _generated("network", rows, BINNED, 23)
 
 
 def heaped(draw: int = 0) -> Population:
     """Numbers that people round, of which no bins are known, and categories that follow from them."""
-    rng = np.random.default_rng([9404, draw])
+    rng = np.random.default_rng([9614, draw])
     age = np.rint(np.clip(18 + 60 * rng.beta(1.6, 2.2, SIZE), 18, 90))
     tens = rng.random(SIZE) < 0.25
     age = np.where(tens, 5 * np.rint(age / 5), age)
@@ -485,13 +485,40 @@ def heaped(draw: int = 0) -> Population:
         "age": Number(15, 95, None, 0),
         "hours": Number(0, 80, None, 0),
     }
-    return _generated("heaped", rows, found, 4)
+    return _generated("heaped", rows, found, 24)
+
+
+def _told(whole: Population, name: str, strength: float, rng: np.random.Generator) -> Population:
+    """The same people, who tell whole numbers, mostly round ones, and declared bins that are wide."""
+
+    def told(column: str, *steps: int) -> Array:
+        law = [1 - strength, *strength * rng.dirichlet(np.ones(len(steps)))]
+        step = rng.choice([1, *steps], SIZE, p=law)
+        most = whole.numbers[column].upper - 1
+        return np.clip(step * np.rint(whole.rows[column] / step), whole.numbers[column].lower, most)
+
+    usual = rng.random(SIZE) < strength / 3
+    rows = {
+        **whole.rows,
+        "income": told("income", 100, 1_000, 5_000, 10_000),
+        "age": told("age", 5, 10),
+        "hours": np.where(usual, 40.0, told("hours", 5, 10)),
+    }
+    bins = {"income": Number(0, 250_000, 25, 0), "age": Number(15, 95, 16, 0)}
+    bins["hours"] = Number(0, 80, 8, 0)
+    return replace(whole, name=name, rows=rows, numbers=bins)
+
+
+def reported(draw: int = 0) -> Population:
+    """The copula, which tells a fifth to four fifths of its numbers rounded, in wide bins."""
+    rng = np.random.default_rng([9616, draw])
+    return _told(copula(draw), "reported", 0.2 * (1 + (draw - 1) % 4), rng)
 
 
 def adult(path: Path) -> Population:
     """The rows of Adult: 13 columns, and one that is shuffled, so that it is independent of all."""
     table = csv.read_csv(path)
-    rng = np.random.default_rng(9505)
+    rng = np.random.default_rng(9615)
     numbers = {
         "age": Number(15, 95, 16, 0),
         "education-num": Number(0, 20, 20, 0),
@@ -635,6 +662,11 @@ def stepped() -> Population:
     bins = {"income": Number(0, 240_000, 18), "age": Number(15, 95, 16)}
     bins["hours"] = Number(0, 80, 8, 0)
     return replace(whole, name="stepped", rows=rows, numbers=bins)
+
+
+def stated() -> Population:
+    """`sorts`, of whose numbers most are rounded, in wide bins."""
+    return _told(sorts(), "stated", 0.7, np.random.default_rng(8505))
 
 
 # -- runs ----------------------------------------------------------------------------------------
@@ -1044,9 +1076,9 @@ def main(arguments: Sequence[str] = ()) -> None:
 def _run(chosen: argparse.Namespace) -> None:
     """Append releases to a file, by several processes."""
     if chosen.calibration:
-        populations = [[curved()], [heavy()], [sorts()], [rounded()], [stepped()]]
+        populations = [[make()] for make in (curved, heavy, sorts, rounded, stepped, stated)]
     else:
-        kinds = (copula, latent, network, heaped, triples)
+        kinds = (copula, latent, network, heaped, reported, triples)
         populations = [[kind(draw) for draw in range(1, 1 + DRAWS)] for kind in kinds]
         populations += [[adult(chosen.adult)]] if chosen.adult else []
     with ThreadPoolExecutor() as threads:  # before processes part

@@ -54,6 +54,7 @@ def estimate(
     [bold]Example[/bold]
       understudy estimate patients.release "mean(income) by sex"
     """
+    shell.one_thread()
     from understudy.estimates import Estimate, Estimates, Independence, remarks
     from understudy.releases import Release
 

@@ -387,11 +387,12 @@ def _with_tail(
     bulk = order[max(0, begin - BULK) : begin]
     first = int(np.argmax(pieces.counts[bulk] / pieces.lengths[bulk]))
     run = np.concatenate([bulk[first:], order[begin : begin + FARTHEST]])
+    further = pieces.cell[order[begin + FARTHEST :]]  # as they were found
     lengths = pieces.lengths[run]
     units = np.maximum(np.rint(lengths), 1).astype(np.intp)
     told = outward(pieces.counts[run], pieces.sigma[run], units, lengths, FALL)
     outer = np.bincount(pieces.cell[run], told, int(line.max()) + 1)[line]
-    return np.where(outside, outer, fit)
+    return np.where(outside & ~np.isin(line, further), outer, fit)
 
 
 def _downwards(

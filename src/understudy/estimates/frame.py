@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod, sqrt
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from understudy._types import Clique
 from understudy.columns.shape import Search
 from understudy.constraints.predicate import Predicate
 from understudy.errors import WorkloadError
-from understudy.estimates.inner import Inner, inner, lines
+from understudy.estimates.inner import Heaps, Inner, inner, lines, rounded
 from understudy.estimates.points import Points
 from understudy.models import View
 from understudy.schema import Schema
@@ -37,6 +38,8 @@ class Condition:
     text: str
     clique: Clique
     share: Floats
+    heaped: Mapping[tuple[int, int], Floats] = field(default_factory=dict)
+    """The same where all values of a column are multiples of a step, by both."""
 
     @cached_property
     def cut(self) -> bool:
@@ -61,19 +64,37 @@ def condition(text: str, schema: Schema) -> Condition:
     inside, outside = predicate.cells()
     share = inside.astype(np.float64)
     cut = np.argwhere(outside & ~inside)
-    if len(cut):
-        many = int(np.clip(_DRAWS // len(cut), 16, 4_096))
-        rng = np.random.default_rng(0)
-        arrays: dict[str, pa.Array] = {}
-        for k, i in enumerate(clique):
-            column = schema.modelled[i]
-            arrays[column.name] = column.decode(np.repeat(cut[:, k], many), rng)
+    if not len(cut):
+        return Condition(text, clique, share)
+    many = int(np.clip(_DRAWS // len(cut), 16, 4_096))
+    rng = np.random.default_rng(0)
+    columns = [schema.modelled[i] for i in clique]
+    arrays = {
+        column.name: column.decode(np.repeat(cut[:, k], many), rng)
+        for k, column in enumerate(columns)
+    }
+
+    def satisfied(arrays: dict[str, pa.Array]) -> Floats:
         for name, derived in schema.derived.items():
             if set(derived.names) <= set(arrays):
-                arrays[name] = derived.computed(arrays)
+                arrays = arrays | {name: derived.computed(arrays)}
+        found = share.copy()
         held = predicate.rows(pa.table(arrays)).reshape(len(cut), many)
-        share[tuple(cut.T)] = held.mean(axis=1)
-    return Condition(text, clique, share)
+        found[tuple(cut.T)] = held.mean(axis=1)
+        return found
+
+    heaped: dict[tuple[int, int], Floats] = {}
+    for k, column in enumerate(columns):
+        for step in Heaps.of(column, np.ones(column.size)).steps:
+            drawn = arrays[column.name]
+            cells = np.minimum(cut[:, k], len(rounded(column, step, 1)) - 1)
+            values = rng.permuted(rounded(column, step, many)[cells], axis=1).reshape(-1)
+            there = pa.array(~np.isnan(values) & np.repeat(cells == cut[:, k], many))
+            whole = pa.array(np.nan_to_num(values).astype(np.int64)).cast(drawn.type)
+            heaped[clique[k], step] = satisfied(
+                arrays | {column.name: pc.if_else(there, whole, drawn)}
+            )
+    return Condition(text, clique, satisfied(arrays), heaped)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +122,10 @@ class Frame:
     nudged: tuple[int | Condition, float] | None = None
     stretched: tuple[int, int, float] | None = None
     """A column, one of its cells, and how far the mean of this is moved."""
+    heaps: Mapping[int, Heaps] = field(default_factory=dict)
+    """Of every column whose bins may hold round numbers."""
+    rounded: tuple[int, int] | None = None
+    """A column, and at multiples of which step its values stand, as far as they may."""
 
     @classmethod
     def of(
@@ -118,7 +143,8 @@ class Frame:
         held = {i: inner(columns[i], told[i][0], searches.get(i), shares[i]) for i in numbers}
         # Conditions are of even values.
         steep = {i: s if i in numbers else s + np.abs(slopes) for i, (slopes, s) in told.items()}
-        return cls(points, held, steep)
+        heaps = {i: Heaps.of(column, shares[i]) for i, column in columns.items()}
+        return cls(points, held, steep, heaps={i: each for i, each in heaps.items() if each.steps})
 
     def __len__(self) -> int:
         return len(self.points)
@@ -156,6 +182,9 @@ class Frame:
     def share(self, condition: Condition) -> Floats:
         """The share of every point's cell that satisfies a condition."""
         shares = self._moved(condition, condition.share)
+        if self.rounded in condition.heaped:
+            much = self.heaps[self.rounded[0]].share
+            shares = (1 - much) * shares + much * condition.heaped[self.rounded]
         return shares[tuple(self.codes(i) for i in condition.clique)]
 
     def _moved(self, key: int | Condition, shares: Floats) -> Floats:
@@ -166,6 +195,26 @@ class Frame:
     def moved(self, source: Source, by: float) -> Frame:
         """With one source moved by so many deviations."""
         return replace(self, nudged=(source.key, by))
+
+    def heaped(self, schema: Schema, conditions: tuple[Condition, ...]) -> list[list[Frame]]:
+        """For every column that matters, this with its values at multiples of each of its steps."""
+        found: list[list[Frame]] = []
+        for i, heaps in self.heaps.items():
+            inner, column = self.numbers.get(i), schema.modelled[i]
+            if inner is not None:
+                moved = [inner.heaped(column, step, heaps.share) for step in heaps.steps]
+                held = [{**self.numbers, i: each} for each in moved]
+            elif any((i, heaps.steps[0]) in each.heaped for each in conditions):
+                held = [self.numbers for _ in heaps.steps]
+            else:
+                continue
+            found.append(
+                [
+                    replace(self, numbers=numbers, rounded=(i, step))
+                    for numbers, step in zip(held, heaps.steps, strict=True)
+                ]
+            )
+        return found
 
     def ends(self) -> list[tuple[int, int, float]]:
         """Cells at the ends of what was found, of every number, and by how much all beyond moves their
@@ -183,7 +232,7 @@ class Frame:
         for i, held in self.numbers.items():
             if np.any(held.deviation > 0):
                 codes = np.minimum(self.codes(i), len(held))
-                bias = self.steep[i][: len(held)] * _TO_THE_MEAN
+                bias = self.steep[i][: len(held)] * held.loose * _TO_THE_MEAN
                 found.append(Source(i, codes, np.append(bias, 0.0), np.append(held.relative, 0.0)))
         for each in conditions:
             if each.cut:

@@ -238,5 +238,5 @@ class Odds(Within):
         return Fitted(log, influence, shares, ((0, 1, 2, 3),))
 
     def shown(self, values: Floats) -> Floats:
-        """Odds ratios."""
-        return np.exp(values)
+        """Odds ratios; beyond all numbers where nothing is known."""
+        return np.exp(np.minimum(values, 700.0))

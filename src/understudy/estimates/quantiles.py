@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from understudy._types import Clique
 from understudy.errors import WorkloadError
 from understudy.estimates.frame import Frame
+from understudy.estimates.inner import MEAN_OF_POINTS
 from understudy.estimates.statistic import Fitted, Interval, Measured, Statistic, Undefined, Within
 
 MOST_POINTS = 4_096
@@ -173,7 +174,10 @@ class Gini(_OfNumber):
             return np.stack([held * own / share, held - share], axis=1)
 
         # Of values that stand at one place inside a cell none is far from another.
-        held, off = frame.numbers[self.of], np.minimum(frame.steep[self.of] / 4, 1.0)
+        held, off = (
+            frame.numbers[self.of],
+            np.minimum(frame.steep[self.of] * MEAN_OF_POINTS / 4, 1.0),
+        )
         cells = self._cells(frame, weights) / share
         rank = (2 * np.arange(held.points.shape[1]) + 1) / held.points.shape[1] - 1
         apart = 2 * (held.points @ rank) / held.points.shape[1]

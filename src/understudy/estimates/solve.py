@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 from math import hypot, sqrt
 
 import numpy as np
@@ -53,6 +53,9 @@ CLEAR = 2.0
 MOST_NOISE = 1.0
 """The noise of all values of a column together, in its rows, up to which a statistic that is not linear
 in their shares is estimated: beyond, what its influence function leaves out is no longer small."""
+MOST_SEARCHED = 0.5
+"""The noise of all cells of the first level of a search, the root of their squares, in rows: beyond, a
+column of many values stands out nowhere, and what was found may be noise."""
 UNSEEN = (
     "it rests on what three or more columns show only together, which was never measured; a release "
     "whose certified workload has a marginal of these columns would bound it"
@@ -245,6 +248,11 @@ class _Run:
             raise Undefined("the number of rows is hidden by its own noise")
         if not self.statistic.first_order and set(self.crowded) & set(self.statistic.numbers):
             raise Undefined("the noise of a column is larger than all its rows")
+        if any(self._lost(i) for i in self.statistic.numbers):
+            raise Undefined(
+                "where the values of a column lie was looked for with too much noise to find them; "
+                "bins that are declared, if edges are public, or a larger epsilon would show them"
+            )
         alone = any(len(self.frame.numbers[i]) == 1 for i in self.statistic.numbers)
         if alone and (len(self.statistic.columns) > 1 or not self.statistic.first_order):
             raise Undefined(
@@ -253,10 +261,46 @@ class _Run:
             )
         measured = [self._measured(k) for k in range(self.many)]
         combined = self.statistic.combined(self.frame, measured)
+        if self.statistic.ranks:
+            combined = [self._ranked(each, measured) for each in combined]
         return tuple(
             self._shown(name, each)
             for name, each in zip(self.statistic.names, combined, strict=True)
         )
+
+    def _lost(self, i: int) -> bool:
+        """Whether the search for the shape of a column may have found noise alone."""
+        search = self.known.searches.get(i)
+        if search is None:
+            return False
+        return search.whole * sqrt(len(search.coarse)) > MOST_SEARCHED * self.known.rows
+
+    @cached_property
+    def _heaped(self) -> list[list[Frame]]:
+        """The frame with round numbers, for every column that may hold them."""
+        return self.frame.heaped(self.known.schema, self.statistic.conditions)
+
+    @cached_property
+    def _heaps(self) -> tuple[Floats, Floats]:
+        """How far round numbers may lower each number, and raise it: the same share in all bins."""
+        fitted, less, more = self.settled.fitted, np.zeros(self.many), np.zeros(self.many)
+        for frames in self._heaped:
+            moved = [self.statistic.fit(frame, self.settled.weights) for frame in frames]
+            change = np.array([each.values - fitted.values for each in moved])
+            less += np.maximum(-change, 0.0).max(axis=0)
+            more += np.maximum(change, 0.0).max(axis=0)
+        return less, more
+
+    def _ranked(
+        self, told: Measured | Interval, measured: Sequence[Measured]
+    ) -> Measured | Interval:
+        """An interval of values in order, with those that it has where values are round numbers."""
+        for frame in chain.from_iterable(self._heaped):
+            (other,) = self.statistic.combined(frame, measured)
+            if isinstance(told, Interval) and isinstance(other, Interval):
+                low, high = min(told.low, other.low), max(told.high, other.high)
+                told = replace(told, low=low, high=high)
+        return told
 
     @cached_property
     def _inside(self) -> tuple[Floats, Floats, Floats]:
@@ -297,6 +341,7 @@ class _Run:
         value = float(settled.fitted.values[k]) + float(correction.goal[k])
         one, noisy, bias = (float(each[k]) for each in self._inside)
         beyond = float(self._beyond[0][k]), float(self._beyond[1][k])
+        heaps = float(self._heaps[0][k]), float(self._heaps[1][k])
         own = float(settled.weights @ settled.influence[:, k] ** 2)
         sampling, inside = 0.0, sqrt(noisy + one / known.rows)
         if self.target == "population":
@@ -315,11 +360,11 @@ class _Run:
             abs(lever) * known.rows_sigma / known.rows,
             sampling,
             model or 0.0,
-            inside + bias + max(beyond),
+            inside + bias + max(beyond) + max(heaps),
         )
         deviation = hypot(parts.noise, parts.rows, parts.sampling, inside)
         half = half_width(deviation, hypot(parts.model, bias), self.level)
-        return Measured(value, half, parts, reliance, why, beyond)
+        return Measured(value, half, parts, reliance, why, beyond, heaps)
 
     def _shown(self, name: str, measured: Interval | Measured) -> Estimate:
         """One number as it is told."""
@@ -368,7 +413,10 @@ class _Run:
         """A number and its interval, within its limits."""
         low, high = self.statistic.limits(self.frame)
         value, why = measured.value, measured.why
-        least, most = value - measured.half, value + measured.half
+        least, most = (
+            value - measured.half - measured.heaps[0],
+            value + measured.half + measured.heaps[1],
+        )
         if min(most, high) - max(least, low) >= 0.95 * (high - low):
             why = why or f"every value that is possible lies in the interval{self._apart}"
         least, most = max(least, low) - measured.beyond[0], min(most, high) + measured.beyond[1]

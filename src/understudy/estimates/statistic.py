@@ -50,7 +50,8 @@ class Gone:
 class Measured:
     """A number that was fitted, known up to ± `half`; `why` says why it is not to be told.
 
-    `beyond` is how far rows outside all that was found of a column may lower it, and raise it.
+    `beyond` is how far rows outside all that was found of a column may lower it, and raise it; `heaps`
+    how far values at round numbers may.
     """
 
     value: float
@@ -59,6 +60,7 @@ class Measured:
     reliance: float
     why: str | None
     beyond: tuple[float, float] = (0.0, 0.0)
+    heaps: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
