@@ -13,18 +13,20 @@ not there. Releases that are kept are read again: with another FILE and `--kept-
 released is judged anew. Each release has a ledger of its own in the folder for temporary files: with
 `TMPDIR=/dev/shm` processes do not wait for a disk.
 
-Four kinds of populations of 14 columns are generated: Gaussian copulas, latent classes, Bayesian
-networks with skewed tables, and numbers that people round, whose bins are found privately. Of each kind
-there are four, drawn at random, which repetitions take in turn. None was used to choose a constant of
+Five kinds of populations of 14 columns are generated: Gaussian copulas, latent classes, Bayesian
+networks with skewed tables, numbers that people round, whose bins are found privately, and `reported`,
+copulas whose numbers are told round, in declared bins that are wide. Of each kind there are four, drawn
+at random, which repetitions take in turn. None was used to choose a constant of
 the estimator. Of latent classes and rounded numbers the number of rows is private. `--adult` adds the
-rows of a CSV file of the UCI's Adult as a fifth. In the generated ones `free_a` and `free_b` are
+rows of a CSV file of the UCI's Adult. In the generated ones `free_a` and `free_b` are
 independent of everything, and of `e1`, `e2`, `e3` pairs show nothing, but all three together a strong
 dependence (parity). `triples` are copulas with six of their columns and the workload `marginals:3`,
 so that a certified marginal holds that dependence.
 
-`--calibration` takes five others instead: on `curved`, `heavy` and `sorts` it was chosen what is missed
+`--calibration` takes six others instead: on `curved`, `heavy` and `sorts` it was chosen what is missed
 inside runs, and that bounds of different kinds add up as squares; `rounded` showed what a number in a
-single bin tells of its spread, and `stepped` what wide bins hide where densities jump or have a heap.
+single bin tells of its spread, `stepped` what wide bins hide where densities jump or have a heap, and
+`stated` what they hide where numbers are told round.
 
 *Naive* is what people do: the synthetic rows taken as data, with the textbook's interval.
 """
@@ -937,30 +939,30 @@ def report(files: Sequence[Path]) -> str:
         for kind in KINDS:
             held = [each for each in line["numbers"] if each["kind"] == kind]
             if held:
-                groups[kind, (line["n"], line["epsilon"])].append(held)
-                groups[kind, line["population"]].append(held)
+                size, of = (line["n"], line["epsilon"]), line["population"]
+                for group in (size, of, "all", f"ε = {line['epsilon']}"):
+                    groups[kind, group].append(held)
     cells = {key: cell(held) for key, held in groups.items()}
     sizes = {(n, e): f"{n:,}, {e}" for n in ROWS for e in EPSILONS}
     names = {name: name for name in dict.fromkeys(line["population"] for line in lines)}
     return "\n\n".join(
         [
             f"{len(lines):,} releases, {few} to {most} for each combination of population, n and ε.",
-            "**Coverage of 95 % intervals of the population**, in percent, ± one standard error of the "
-            "simulation, with each release as a cluster, over all populations. In brackets: how often "
-            "there was an interval, where that was not always.",
+            "**All populations, n and ε together**: coverage of 95 % intervals in percent, ± one "
+            "standard error of the simulation with each release as a cluster; what the synthetic "
+            "rows taken as data with the textbook's interval would cover; how often there was an "
+            "interval; and at ε = 1 its median width over that of an oracle, who has the same noise "
+            "and sampling error and knows that the model misses nothing and bins hide nothing.",
+            _summary(cells),
+            "**Coverage of the population by n and ε.** In brackets: how often there was an interval, "
+            "where that was not always.",
             _matrix("n, ε", cells, sizes, lambda c: _percent(c.covered, c)),
-            "**Coverage of the private table's own value:**",
-            _matrix("n, ε", cells, sizes, lambda c: _percent(c.table, c)),
-            "**The same statistics on the synthetic rows taken as data**, with the textbook's 95 % "
-            "interval for the population; shares of 1:",
-            _matrix("n, ε", cells, sizes, lambda c: f"{c.naive:.2f}"),
-            "**Width of the interval** over that of its noise and sampling alone (an oracle that knows "
-            "that the model misses nothing and bins hide nothing), median. An interval is cut at the "
-            "ends of what is possible, so shares may be below 1; the parts of quantiles are in shares "
-            "and are not compared.",
-            _matrix("n, ε", cells, sizes, lambda c: f"{c.width:.2f}"),
-            "**Coverage by population:**",
+            "**Coverage of the population by kind of population:**",
             _matrix("population", cells, names, lambda c: _percent(c.covered, c)),
+            "**Width of the interval** over the oracle's, median. An interval is cut at the ends of "
+            "what is possible, so shares may be below 1; the parts of quantiles are in shares and are "
+            "not compared.",
+            _matrix("n, ε", cells, sizes, lambda c: f"{c.width:.2f}"),
             "**Of kinds of which more than 5 % missed**, how often that carried a warning:",
             _flagged(lines),
             "**Tests of independence at 5 %** of pairs that are independent in the population, and "
@@ -968,6 +970,23 @@ def report(files: Sequence[Path]) -> str:
             _tests(lines, sizes),
         ]
     )
+
+
+def _summary(cells: Mapping[tuple[Any, ...], Cell]) -> str:
+    """One line for each kind of statistic."""
+    told = [
+        "| | intervals | population | private table | rows as data | determined | width, ε = 1 |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for kind in KINDS:
+        of, last = cells.get((kind, "all")), cells.get((kind, "ε = 1"))
+        if of is not None and last is not None:
+            both = " | ".join(f"{100 * m:.1f} ± {100 * e:.1f}" for m, e in (of.covered, of.table))
+            width = "–" if math.isnan(last.width) else f"{last.width:.2f}"
+            many = f"{round(of.numbers * of.determined):,}"
+            rest = f"{100 * of.naive:.0f} | {100 * of.determined:.0f} % | {width}"
+            told.append(f"| {kind} | {many} | {both} | {rest} |")
+    return "\n".join(told)
 
 
 def _flagged(lines: Sequence[Mapping[str, Any]]) -> str:

@@ -348,3 +348,13 @@ def test_a_tail_below_the_noise_goes_on_as_it_came():
             for seed in range(12)
         ]
         assert 0.5 < np.median(far) / np.mean(points >= beyond) < 2
+
+
+def test_what_lies_beyond_the_longest_tail_stays_as_it_was_found():
+    """Ages of which a tenth lie in many cells, each of them clear of noise but not by much."""
+    rng = RNG(7)
+    ages = np.where(rng.random(ROWS) < 0.1, rng.normal(66, 9, ROWS), rng.normal(34, 7, ROWS))
+    ages = np.clip(np.rint(ages), 15, 95).astype(np.int64)
+    for seed in range(3):
+        _, found = drawn(Scale(15, 95), ages, seed=seed)
+        assert np.mean(found >= 68) == pytest.approx(np.mean(ages >= 68), abs=0.01)

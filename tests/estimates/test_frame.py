@@ -57,3 +57,19 @@ def test_sources_are_what_cells_hide():
     assert np.flatnonzero(share.bias).tolist() == [2]
     assert number.bias[:5].all()
     assert frame((0, 1), ()).sources(()) == []
+
+
+def test_round_numbers_move_numbers_and_the_conditions_that_cut_them():
+    cut = condition("x >= 5", tiny.SCHEMA)
+    assert cut.heaped[2, 2].tolist() == [0, 0, 0, 1, 1]  # 4 is the even one of 4 and 5
+    assert not condition("x >= 4", tiny.SCHEMA).heaped
+    found = frame()
+    assert found.heaped(tiny.SCHEMA, ())[0][0].rounded == (2, 2)
+    moved = found.heaped(tiny.SCHEMA, (cut,))[0][0]
+    much = found.heaps[2].share
+    assert moved.number(2) == pytest.approx(2 * tiny.ALL[2] + 0.5 * (1 - much), abs=0.02)
+    wanted = np.where(tiny.ALL[2] == 2, (1 - much) * cut.share[2], found.share(cut))
+    assert moved.share(cut) == pytest.approx(wanted)
+    assert frame((0, 1), ()).heaped(tiny.SCHEMA, ()) == []
+    assert len(frame(numbers=()).heaped(tiny.SCHEMA, (cut,))) == 1
+    assert frame(numbers=()).heaped(tiny.SCHEMA, ()) == []

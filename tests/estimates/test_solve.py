@@ -1,11 +1,14 @@
 """Intervals: coverage on tables whose noise is simulated, what is flagged, and what is not told."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.estimates import tiny
 from tests.thorough import some
-from understudy.estimates import Known, estimate
+from understudy.columns.shape import Search
+from understudy.estimates import Known, estimate, statistic
 from understudy.estimates.solve import FLAGGED
 from understudy.models import Measured, Weighted
 from understudy.schema import Boolean, Integer, Schema
@@ -236,3 +239,93 @@ def test_quantiles_inside_wide_bins_of_skewed_numbers(at, bins, power):
     told = estimate(known, f"quantile(x, {at})", "table")
     assert told.low <= 2 * (-np.log(1 - at)) ** (1 / power) <= told.high
     assert told.high - told.low < 10 / bins
+
+
+ROUND = """[understudy]
+version = 1
+[[column]]
+name = "h"
+type = "integer"
+lower = 0
+upper = 79
+bins = 8
+[[column]]
+name = "a"
+type = "integer"
+lower = 15
+upper = 94
+bins = 16
+"""
+
+
+@pytest.mark.parametrize(
+    ("strength", "usual"), [(0.0, 0.0), (0.3, 0.0), (0.3, 0.45), (0.9, 0.2), (0.9, 0.45)]
+)
+def test_round_numbers_in_wide_bins_are_in_the_interval(strength, usual):
+    """All bins of a column err the same way, so that nothing averages out over them."""
+    rng, rows = np.random.default_rng(3), 200_000
+    hours, age = 38 + 11 * rng.normal(size=rows), 20 + 60 * rng.beta(1.6, 2.2, rows)
+    step = rng.choice([1, 5, 10], rows, p=[1 - strength, 0.4 * strength, 0.6 * strength])
+    hours = np.where(rng.random(rows) < usual, 40, step * np.rint(hours / step))
+    rounding = rng.choice([1, 5, 10], rows, p=[1 - strength / 3, strength / 6, strength / 6])
+    hours, age = np.clip(hours, 0, 79), np.clip(rounding * np.rint(age / rounding), 15, 94)
+    schema = Schema.loads(ROUND)
+    codes = (hours // 10).astype(int), ((age - 15) // 5).astype(int)
+    pair = np.zeros(schema.shape)
+    np.add.at(pair, codes, 1)
+    tables = [Measured((0,), pair.sum(1), 10.0), Measured((1,), pair.sum(0), 10.0)]
+    tables.append(Measured((0, 1), pair, 10.0))
+    model = Weighted(schema.shape, np.indices(pair.shape).reshape(2, -1), pair.reshape(-1))
+    known = Known(schema, model, tables, float(rows))
+    ratio = statistic(lambda f, w: w @ f["h"] / (w @ f["a"]), columns=["h", "a"])
+    truths = {
+        "mean(h)": hours.mean(),
+        "mean(a)": age.mean(),
+        "mean(h) where a >= 40": hours[age >= 40].mean(),
+        "median(h)": np.median(hours),
+        "share(h > 42)": np.mean(hours > 42),
+        "correlation(h, a)": np.corrcoef(hours, age)[0, 1],
+    }
+    for asked, truth in truths.items():
+        told = estimate(known, asked, "table")
+        if "share" not in asked or told.determined:  # a share may be anything from 0 to 1
+            assert told.low <= truth <= told.high, asked
+    told = estimate(known, ratio, "table")
+    assert told.low <= hours.mean() / age.mean() <= told.high
+    assert told.parts.inside > told.parts.noise
+    assert "wide bins" in told.warning
+
+
+def test_measured_numbers_are_not_taken_for_round_ones():
+    """A column without decimals, or with single values, is not wider by what people round."""
+    rows = 50_000
+    counts = np.exp(-(((np.arange(16) - 7.5) / 4) ** 2) / 2)
+    counts *= rows / counts.sum()
+    widths = []
+    for kind in ("", "decimals = 0"):
+        text = ROUND.split("[[column]]")[0] + (
+            f'[[column]]\nname = "x"\ntype = "number"\nlower = 0\nupper = 80\nbins = 16\n{kind}\n'
+        )
+        schema = Schema.loads(text)
+        model = Weighted((16,), (np.arange(16),), counts.astype(np.float32))
+        known = Known(schema, model, [Measured((0,), counts, 10.0)], float(rows))
+        told = estimate(known, "mean(x)")
+        widths.append((told.value - told.low, told.high - told.value))
+    measured, whole = widths
+    assert measured[0] == pytest.approx(measured[1])
+    assert whole[1] == pytest.approx(measured[1], rel=0.5)
+    assert whole[0] > 2 * measured[0]  # round numbers are the first ones of these bins
+
+
+def test_values_that_a_search_could_not_find_are_not_told():
+    counts = np.array([500.0, 500.0])
+    column = '[[column]]\nname = "x"\ntype = "integer"\nedges = [0, 40, 80]\n'
+    column += "shape = { leaves = [0, 40, 41, 81], weights = [1, 1, 0] }\n"
+    schema = Schema.loads(ROUND.split("[[column]]")[0] + column)
+    model = Weighted((2,), (np.arange(2),), counts.astype(np.float32))
+    known = Known(schema, model, [Measured((0,), counts, 10.0)], 1000.0)
+    for noise, found in ((20.0, True), (200.0, False)):
+        search = Search(np.arange(0, 81, 2), noise, 2 * noise)
+        told = estimate(replace(known, searches={0: search}), "mean(x)")
+        assert told.determined is found
+    assert "too much noise to find them" in told.warning
