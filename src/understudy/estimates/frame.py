@@ -9,10 +9,10 @@ from math import prod, sqrt
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from understudy._types import Clique
+from understudy.columns.reading import pc
 from understudy.columns.shape import Search
 from understudy.constraints.predicate import Predicate
 from understudy.errors import WorkloadError
@@ -182,7 +182,7 @@ class Frame:
     def share(self, condition: Condition) -> Floats:
         """The share of every point's cell that satisfies a condition."""
         shares = self._moved(condition, condition.share)
-        if self.rounded in condition.heaped:
+        if self.rounded is not None and self.rounded in condition.heaped:
             much = self.heaps[self.rounded[0]].share
             shares = (1 - much) * shares + much * condition.heaped[self.rounded]
         return shares[tuple(self.codes(i) for i in condition.clique)]

@@ -121,8 +121,8 @@ class Inner:
         at = (np.arange(many - moved) + 0.5) / max(many - moved, 1) * many
         kept = self.points[:, at.astype(np.int64)]
         points = np.concatenate([kept, rounded(column, step, moved)], axis=1)
-        there = ~np.isnan(points).any(axis=1)
-        return replace(self, points=np.where(there[:, None], np.sort(points, axis=1), self.points))
+        lacking = np.isnan(points).any(axis=1, keepdims=True)
+        return replace(self, points=np.where(lacking, self.points, np.sort(points, axis=1)))
 
 
 def inner(
