@@ -46,7 +46,8 @@ def test_a_page_at_most(length):
 )
 def test_a_missing_library_is_refused_with_its_extra(extra, missing, named, monkeypatch):
     monkeypatch.setattr(errors, "find_spec", lambda name: None if name == missing else name)
-    expected = rf"^x needs {named} not installed: pip install '\.\[{extra}\]'$"
+    how = rf"pip install '\.\[{extra}\]', in the folder of the source"
+    expected = rf"^x needs {named} not installed: {how}$"
     with pytest.raises(InputError, match=expected):
         errors.require_extra("x", extra)
     errors.require_extra("x", "reference")

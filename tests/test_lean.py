@@ -89,12 +89,13 @@ def test_methods_without_the_extras(method, tmp_path):
     if method in REFERENCE:
         assert said == [
             f"method = {method} needs mbi and JAX, which are not installed: "
-            f"pip install '.[reference]'"
+            f"pip install '.[reference]', in the folder of the source"
         ]
         assert float(spent) == 0
     elif method in NETS:
         assert said == [
-            f"method = {method} needs JAX and optax, which are not installed: pip install '.[nets]'"
+            f"method = {method} needs JAX and optax, which are not installed: "
+            f"pip install '.[nets]', in the folder of the source"
         ]
         assert float(spent) == 0
     else:

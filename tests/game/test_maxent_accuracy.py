@@ -1,6 +1,7 @@
 """The default's accuracy may not regress: a small table, known bounds, and worse fits that fail."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -70,8 +71,8 @@ def with_effort(**less):
     def patch(monkeypatch):
         usual = fitting.Effort
 
-        def make(records, tree_cells, **more):
-            return usual(**({"records": records, "tree_cells": tree_cells} | more | less))
+        def make(*given, **more):
+            return replace(usual(*given, **more), **less)
 
         monkeypatch.setattr(particles, "Effort", make)
 

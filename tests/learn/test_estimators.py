@@ -225,5 +225,6 @@ def test_without_scikit_learn_the_error_names_the_extra():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == (
-        "InputError PrivateLasso needs scikit-learn, which is not installed: pip install '.[learn]'"
+        "InputError PrivateLasso needs scikit-learn, which is not installed: pip install '.[learn]', "
+        "in the folder of the source"
     )
