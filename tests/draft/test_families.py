@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from bench.households import households
 
@@ -134,6 +135,61 @@ def test_tables_without_a_key_are_refused():
     other = pa.table({"c": ["p", "q", "q"], "d": ["u", "v", "v"]})
     with pytest.raises(SchemaError, match="key"):
         draft_families(one, other)
+
+
+@pytest.mark.parametrize(
+    ("parents", "children", "said"),
+    [
+        (range(300), [], "visits has no rows"),
+        ([*range(300), *range(60)], range(300), "300 values in 360 rows of patients"),
+        (range(300), range(300, 600), "and 0 values are in both"),
+    ],
+    ids=["no children", "parents repeat", "no child has a parent"],
+)
+def test_why_no_key_was_found_is_said(parents, children, said):
+    one = pa.table({"who": [f"p{i}" for i in parents], "sex": ["F", "M"] * (len(parents) // 2)})
+    other = pa.table({"who": pa.array([f"p{i}" for i in children for _ in "ab"], pa.string())})
+    other = other.append_column("ward", pa.array(["a", "b"] * (len(other) // 2), pa.string()))
+    with pytest.raises(SchemaError, match=said):
+        draft_families(one, other, names=("patients", "visits"))
+
+
+def test_rows_of_the_other_table_are_not_taken_for_children(homes):
+    parents, children = homes
+    schema = draft_families(parents, children)
+    assert children_per_parent(schema, children).rows == len(children)
+    with pytest.raises(InputError, match="not that of parents"):
+        children_per_parent(schema, parents)
+
+
+def test_a_draft_keeps_children_in_their_order(visits):
+    schema = draft_split(visits, "patient_id")
+    assert "previous.day <= day" in [rule.says for rule in schema.rules]
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_an_order_that_only_counts_is_not_modelled(visits, start):
+    who = visits["patient_id"].to_pylist()
+    place = [i - who.index(name) + start for i, name in enumerate(who)]
+    shuffled = np.random.default_rng(1).permutation(len(who))
+    counted = visits.drop_columns(["day"]).append_column("visit", pa.array(place)).take(shuffled)
+    schema = draft_split(counted, "patient_id")
+    _, children, family = schema.tables
+    assert family.order == "visit"
+    assert isinstance(next(c for c in children.columns if c.name == "visit"), Identifier)
+    gaps = counted.set_column(
+        counted.column_names.index("visit"), "visit", pc.multiply(counted["visit"], 2)
+    )
+    _, children, _ = draft_split(gaps, "patient_id").tables
+    assert isinstance(next(c for c in children.columns if c.name == "visit"), Integer)
+
+
+def test_bins_are_where_the_rows_are(visits):
+    parents, _, _ = draft_split(visits, "patient_id").tables
+    born = next(c for c in parents.columns if c.name == "birth_year")
+    assert isinstance(born, Integer)
+    assert (born.lower, born.upper) == (1930, 1990)
+    assert {"lower", "upper"} <= set(born.read_from_rows)
 
 
 def test_a_flat_table_is_split_where_rows_of_a_parent_agree(visits):

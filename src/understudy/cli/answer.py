@@ -41,6 +41,7 @@ def answer(
     """
     from understudy.queries import Predicate
     from understudy.releases import Release
+    from understudy.units import things
 
     release = Release.load(folder)
     answer = release.answer(predicate)
@@ -74,7 +75,7 @@ def answer(
         [
             ("share", Text(f"{100 * answer.estimate:.2f} %", style="bold")),
             ("true share", interval),
-            ("rows", f"about {count:,} of {size}{release.number:,}"),
+            (things(release.schema.unit), f"about {count:,} of {size}{release.number:,}"),
             *words.scope(release.schema.unit, brief=True),
         ]
     )

@@ -236,7 +236,7 @@ def wanted(target: Target, choices: Choices, **more: Any) -> Options:
     return Options(**chosen, parameters=parameters(choices.method, settings))
 
 
-def confirmed(path: Path, data: str | None = None) -> Schema:
+def confirmed(path: Path, data: str | None = None, table: str | None = None) -> Schema:
     """The schema of a file; where it is not confirmed, an error that names the command to answer."""
     from understudy.cli.review import resume
     from understudy.schema import Schema
@@ -245,7 +245,7 @@ def confirmed(path: Path, data: str | None = None) -> Schema:
     try:
         loaded.require_confirmed()
     except UnconfirmedError as error:
-        error.add_note(f"Answer one question after the other: {resume(path, data)}")
+        error.add_note(f"Answer one question after the other: {resume(path, data, table)}")
         raise
     return loaded
 

@@ -157,6 +157,7 @@ def _show(
     from understudy.releases.ends import sought_in_words
     from understudy.releases.outline import by_group, time_in_words
     from understudy.report.words import caution, meaning, protected
+    from understudy.units import things
 
     unit, relation = prepared.schema.unit, prepared.design.relation
     errors, margin = forecast.errors, prepared.margin(size)
@@ -170,7 +171,7 @@ def _show(
             *(
                 [("expected error", "this method forecasts none")]
                 if errors is None
-                else expected_errors(errors, _too_high(prepared))
+                else expected_errors(errors, things(unit), _too_high(prepared))
             ),
             (
                 "certificate",
@@ -302,9 +303,9 @@ def theorem_in_words(theorem: Theorem | None) -> list[tuple[str, str | Text]]:
     return [] if theorem is None else [("theorem", str(theorem))]
 
 
-def expected_errors(errors: Errors, but: str = "") -> list[tuple[str, str | Text]]:
-    """The two figures that verdicts are made of; `but` is what makes them too high."""
-    mean = f"about {wording.percent(errors.mean)} of the rows are in another cell"
+def expected_errors(errors: Errors, what: str, but: str = "") -> list[tuple[str, str | Text]]:
+    """The two figures that verdicts are made of: shares of `what`; `but` makes them too high."""
+    mean = f"about {wording.percent(errors.mean)} of the {what} are in another cell"
     return [
         ("worst cell", f"off by {errors.worst_in_words}"),
         ("typical table", f"{mean} (mean over {len(errors.marginals):,} tables; estimate{but})"),

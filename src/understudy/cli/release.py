@@ -186,7 +186,7 @@ def release(
     from understudy.releases.bundle import require_absent
 
     require_absent(out)
-    loaded = options.confirmed(schema, data if where.path is None else None)
+    loaded = options.confirmed(schema, *_reviewed(data, reading.children, where))
     loaded = options.read_as(loaded, reading.null, reading.drop_other_columns)
     charged = options.account(account.ledger, account.dataset, account.expect_head, loaded.unit)
     made = dict(vars(making))
@@ -199,6 +199,15 @@ def release(
     source = _families(data, loaded, reading.children, where)
     released = make(source, loaded, out, wanted, where, cover=cover)
     _show(released, data, out, wanted)
+
+
+def _reviewed(data: str, children: str | None, where: Where) -> tuple[str | None, str | None]:
+    """The rows by which a schema is reviewed, of two tables the children, and their table."""
+    if where.path is not None:
+        return None, None
+    if where.table is not None:
+        return data, children or where.table
+    return children or data, None
 
 
 def _families(data: str, schema: Schema, children: str | None, where: Where) -> str | FamilySource:
@@ -423,6 +432,7 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
     from understudy.releases.verdict import verdict
     from understudy.report.words import caution, inferred, whose
     from understudy.source import shown
+    from understudy.units import things
 
     rows, unit = release.rows.num_rows, release.schema.unit
     neighbours = release.relation.describe(rows_public=release.rows_public, unit=unit)
@@ -434,7 +444,7 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
             ("neighbours", neighbours),
             ("certificate", str(release.certificate)),
             *words.scope(unit),
-            *([] if release.forecast is None else expected_errors(release.forecast)),
+            *([] if release.forecast is None else expected_errors(release.forecast, things(unit))),
             *([] if (told := inferred(release)) is None else [("tables", told)]),
             *_others(release),
             *([] if (told := found_in_words(release)) is None else [("bounds", told)]),

@@ -143,10 +143,8 @@ def _sample_families(release: FamilyRelease, out: Path, rows: int | None, key: i
         raise WorkError(f"out = {out} could not be written: {error.strerror}") from None
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-    shell.say(
-        ("wrote ", "bold"),
-        f"{tables[0].num_rows:,} parents and {tables[1].num_rows:,} children to {out}",
-    )
+    made = [f"{table.num_rows:,} {name}" for table, name in zip(tables, release.names, strict=True)]
+    shell.say(("wrote ", "bold"), f"{' and '.join(made)} to {out}")
     shell.note(
         f"As private as the release itself, {release.budget}. "
         "The certificate speaks of the families in the release, not of these."

@@ -4,6 +4,9 @@ NOT PRIVATE: rows of both tables are looked at. What was found about how the tab
 marked in `Family.read_from_rows`, what was read of a column in that column's, and no release accepts
 the schema before somebody has confirmed both.
 
+What orders the children stays in order: a number that only counts them says no more than their places
+and is left out, to be given anew; of any other column a rule says that it never falls.
+
 A release of families finds no domains privately. Where a draft of one table leaves bounds or values to
 a release, here it proposes some that hold all rows but the few at either end, or the values that many
 rows have, and marks them.
@@ -25,8 +28,9 @@ import pyarrow as pa
 from understudy._types import Whole
 from understudy.columns import Category, Column, Identifier, Integer
 from understudy.columns.base import near
-from understudy.columns.reading import flat, nulled, pc
+from understudy.columns.reading import flat, nulled, numpy_of, pc
 from understudy.columns.unmodelled import UndeclaredCategory, UndeclaredShape
+from understudy.constraints.rule import Rule
 from understudy.draft import numbers, words
 from understudy.draft.answers import rebuilt
 from understudy.draft.draft import columns_of
@@ -137,8 +141,15 @@ def draft_split(
 def children_per_parent(schema: FamilySchema, children: Any) -> RowsPerUnit:
     """How many children a parent has, and what each `max_children` would leave out: NOT PRIVATE."""
     _, table, family = schema.tables
-    own = replace(table, rules=())
-    return per_unit(own, read_table(read(children)), family.foreign_key, "max_children")
+    own, rows = replace(table, rules=()), read_table(read(children))
+    if family.foreign_key not in rows.column_names or not {
+        column.name for column in table.modelled
+    }.intersection(rows.column_names):
+        raise InputError(
+            f"the table has not the columns of {family.child}: give the table of {family.child}, not "
+            f"that of {family.parent}"
+        )
+    return per_unit(own, rows, family.foreign_key, "max_children")
 
 
 def table_name(data: Any, otherwise: str = "rows") -> str:
@@ -168,13 +179,29 @@ def _link(tables: Sequence[_Table]) -> tuple[int, str, str]:
                 if share >= _FOUND and (several or key == foreign):
                     found.append(((key == foreign, several, named, share, -at), at, key, foreign))
     if not found:
-        first, second = (table.name for table in tables)
         raise SchemaError(
-            f"no column of {first} has a value of its own in every row that rows of {second} name, nor "
-            "the other way round; a schema of two tables needs such a key: see docs/families.md"
+            f"{_why_apart(*tables)}; a schema of two tables needs a key, a column that has a value of "
+            "its own in nearly every row of one and that rows of the other name: see docs/families.md"
         )
     _, at, key, foreign = max(found, key=lambda each: each[0])
     return at, key, foreign
+
+
+def _why_apart(one: _Table, other: _Table) -> str:
+    """Why no key was found: of a column of both tables, what speaks against it."""
+    for table in (one, other):
+        if not table.rows.num_rows:
+            return f"{table.name} has no rows, so nothing tells how it belongs to the other table"
+    for name in one.rows.column_names:
+        if name in other.rows.column_names:
+            values = [table.texts(name).unique().drop_null() for table in (one, other)]
+            both = pc.sum(pc.is_in(*values)).as_py() or 0
+            told = [
+                f"{len(own):,} values in {table.rows.num_rows:,} rows of {table.name}"
+                for own, table in zip(values, (one, other), strict=True)
+            ]
+            return f"{name!r} has {told[0]} and {told[1]}, and {both:,} values are in both"
+    return f"no column of {one.name} belongs to one of {other.name}"
 
 
 def _constant(texts: pa.Array, home: Whole) -> bool:
@@ -199,6 +226,7 @@ def _drafted(
 ) -> FamilySchema:
     """The schema of two tables that belong together in this way."""
     order, least = _order(children, foreign), int((sizes > 0).all())
+    counted = [order] if order is not None and _counts(children, foreign, order) else []
     limit = most_children(least, ordered=order is not None)
     several = least + 1 if (sizes > 1).any() else 1
     most = next((k for k in _LARGEST if k >= several and np.mean(sizes <= k) >= _NEARLY), limit)
@@ -213,16 +241,33 @@ def _drafted(
         order,
         read_from_rows=(*marks, *(["order"] if order else [])),
     )
-    made = [_table(parents, [key]), _table(children, [foreign])]
+    made = [_table(parents, [key]), _table(children, [foreign, *counted])]
     schema = FamilySchema.of(made[0], made[1], family)
+    rules: list[Rule] = []
+    if order in {column.name for column in made[1].modelled}:
+        rule = Rule("a <= b").renamed({"a": f"previous.{order}", "b": str(order)}.__getitem__)
+        rules.append(schema.qualified(rule, children.name))
     for table, own in ((parents, made[0]), (children, made[1])):
-        for rule in proposed(table.rows, own):
-            written = schema.qualified(rule, table.name)
-            try:
-                schema = schema.changed(rules=(*schema.rules, written))
-            except SchemaError:  # views cannot keep it
-                continue
+        rules += [schema.qualified(rule, table.name) for rule in proposed(table.rows, own)]
+    for rule in rules:
+        try:
+            schema = schema.changed(rules=(*schema.rules, rule))
+        except SchemaError:  # views cannot keep it
+            continue
     return schema
+
+
+def _counts(children: _Table, foreign: str, order: str) -> bool:
+    """Whether the order numbers the children of nearly every family, one by one from one start."""
+    number = children.texts(order)
+    if not pc.all(pc.match_substring_regex(number, r"^\d{1,9}$")).as_py():
+        return False
+    home = numpy_of(children.texts(foreign).dictionary_encode().indices.fill_null(-1))
+    values = numpy_of(number.cast(pa.int64()))
+    rows = np.lexsort([values, home])
+    home, values = home[rows], values[rows]
+    beyond = values - (np.arange(rows.size) - np.searchsorted(home, home))
+    return bool(np.mean(beyond == np.median(beyond)) >= _NEARLY)
 
 
 def _table(table: _Table, keys: Sequence[str]) -> Schema:
@@ -267,17 +312,22 @@ def _declared(column: Column, array: pa.ChunkedArray) -> Column:
 
 
 def _bounded(column: UndeclaredShape, array: pa.ChunkedArray) -> Column:
-    """Ordered values between the bounds that are declared, or that hold nearly all rows."""
+    """Ordered values between the bounds that are declared, or that hold nearly all rows.
+
+    Bins are of one width, so of declared bounds the rows must fill half.
+    """
     lower, upper, marks = column.facts.get("lower"), column.facts.get("upper"), ()
-    if lower is None or upper is None:
-        made = column.largest()
-        parts = [made._read(chunk, column.null_values) for chunk in flat(array)]
-        points = np.concatenate([read_[valid] for read_, valid in parts])
-        if not points.size:
-            return Identifier(column.name, read_from_rows=("type",))
+    made = column.largest()
+    parts = [made._read(chunk, column.null_values) for chunk in flat(array)]
+    points = np.concatenate([read_[valid] for read_, valid in parts])
+    known = lower is not None and upper is not None
+    if points.size:
         low, high = numbers.middle(*np.unique(points, return_counts=True))
-        lower, upper = _round(column.scale.own(low), column.scale.own(high))
-        marks = ("lower", "upper")
+        if not known or 2 * (high - low) < column.scale.high - column.scale.low:
+            lower, upper = _round(column.scale.own(low), column.scale.own(high))
+            marks = ("lower", "upper")
+    elif not known:
+        return Identifier(column.name, read_from_rows=("type",))
     for cut in ({"bins": _BINS}, {}):
         try:
             made = rebuilt(column, ("lower", "upper", "bins"), lower=lower, upper=upper, **cut)

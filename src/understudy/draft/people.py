@@ -51,7 +51,8 @@ class RowsPerUnit:
     @property
     def several(self) -> str:
         """How many values, and rows of one, in words."""
-        many = f"{self.units:,} values in {self.rows:,} rows, at most {self.most:,} rows each"
+        each = "1 row" if self.most == 1 else f"{self.most:,} rows"
+        many = f"{self.units:,} values in {self.rows:,} rows, at most {each} each"
         nameless = f"; {self.nameless:,} rows without a value are left out" if self.nameless else ""
         return f"{self.column}: {many}{nameless}"
 

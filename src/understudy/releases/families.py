@@ -208,12 +208,17 @@ class FamilyRelease(Release):
         return self.families.children
 
     @property
+    def names(self) -> tuple[str, str]:
+        """What the two tables are called."""
+        _, _, family = self.families.schema.tables
+        return family.parent, family.child
+
+    @property
     def size_in_words(self) -> str:
         """How many families there are."""
-        _, _, family = self.families.schema.tables
+        parent, child = self.names
         return (
-            f"{self.parents.num_rows:,} synthetic {family.parent} with {self.children.num_rows:,} "
-            f"{family.child}"
+            f"{self.parents.num_rows:,} synthetic {parent} with {self.children.num_rows:,} {child}"
         )
 
     def sample_name(self, stem: str) -> str:

@@ -169,7 +169,7 @@ def _decided(figures: _Figures, level: Level, best: _Figures | None) -> str:
         return f"the bound on the worst cell, forecast at {between} percentage points {told}"
     told = limits.format(percent(_GOOD), percent(_LIMITED))
     between = " to ".join(dict.fromkeys(percent(each.mean or 0.0) for each in ends))
-    return f"the typical table, with about {between} of its rows in another cell {told}"
+    return f"the typical table, with about {between} of its {figures.things} in another cell {told}"
 
 
 def _about(rows: float) -> str:

@@ -206,8 +206,10 @@ class FamilySchema(Schema):
             replace(schema, rules=tuple(each))
             for schema, each in zip((parents, children), own, strict=True)
         )
-        for name, schema in ((family.parent, parents), (family.child, children)):
-            _require_modelled(name, schema)
+        alone = f"release {family.child!r} by itself, with {family.foreign_key!r} as its unit"
+        counted = f"add their number to {family.parent!r} as a column, and release that table"
+        _require_modelled(family.parent, parents, alone)
+        _require_modelled(family.child, children, counted)
         return cls(
             (Identifier(key), *_views(parents, children, family, names.siblings(rules))),
             rows_public=None if rows_public is None else rows_public * weight,
@@ -602,9 +604,12 @@ def _require_plain(name: str, schema: Schema) -> None:
         raise SchemaError(f"table {name!r}: places are not kept in families")
 
 
-def _require_modelled(name: str, schema: Schema) -> None:
+def _require_modelled(name: str, schema: Schema, otherwise: str) -> None:
     if not schema.modelled:
-        raise SchemaError(f"table {name!r}: no column is modelled; declare at least one")
+        raise SchemaError(
+            f"table {name!r}: no column is modelled; declare at least one. Where it has nothing but "
+            f"identifiers, {otherwise}"
+        )
     for column in schema.modelled:
         if column.name in ("count", "position"):
             raise SchemaError(
