@@ -1,13 +1,14 @@
 """Two levels: households with persons, and patients with visits, released flat and as views.
 
     python -m bench families [--diabetes diabetic_data.csv.gz] [--epsilon 1 3.2 10] [--seeds 3]
-        [--processes 1] [--seeded]
+        [--first 0] [--processes 1] [--seeded]
 
 Errors are mean total variations over all tables of a kind, in families: a child of a family of s counts
 1/s. Tables of siblings are those of children who have one. `flat` is one table of children with their
 parent's columns and a bound of rows a family, sorted by the parent's columns and cut into families;
 `independent` releases views without pairs of siblings; `rules` is `views` with what must hold inside a
-family in the schema. `--seeded` takes the noise of tests, where the real source is not installed.
+family in the schema. Seeds count from `--first`, which is also the key of the generated tables: another
+one is another population. `--seeded` takes the noise of tests, where the real source is not installed.
 """
 
 from __future__ import annotations
@@ -334,6 +335,7 @@ class Run:
     epsilon: str
     way: str
     seed: int
+    population: int
     diabetes: Path | None
     seeded: bool
 
@@ -344,7 +346,7 @@ class Run:
 
     def __call__(self) -> Errors:
         """Its errors and CPU seconds."""
-        case = _case(self.case, self.diabetes)
+        case = _case(self.case, self.population, self.diabetes)
         truth = case.truth
         start = time.process_time()
         drawn = crc32(f"{self.case} {self.epsilon} {self.way} {self.seed}".encode())
@@ -355,10 +357,10 @@ class Run:
 
 
 @cache
-def _case(name: str, diabetes: Path | None) -> Case:
+def _case(name: str, population: int, diabetes: Path | None) -> Case:
     if diabetes is not None and name == "diabetes":
         return patients(diabetes)
-    return {"households": generated, "visits": ordered}[name](0)
+    return {"households": generated, "visits": ordered}[name](population)
 
 
 def measured(run: Run) -> tuple[Run, Errors]:
@@ -389,6 +391,7 @@ def main(options: list[str] | None = None) -> None:
     parser.add_argument("--diabetes", type=Path, help="the UCI table of diabetes hospital stays")
     parser.add_argument("--epsilon", nargs="+", default=["1", "3.2", "10"])
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first", type=int, default=0, help="first seed; key of generated tables")
     parser.add_argument("--only", choices=["households", "visits", "diabetes"])
     parser.add_argument("--ways", nargs="+", default=[*WAYS], choices=[*WAYS])
     parser.add_argument("--processes", type=int, default=1)
@@ -399,9 +402,9 @@ def main(options: list[str] | None = None) -> None:
     names = ["households", "visits", *(["diabetes"] if asked.diabetes else [])]
     names = [name for name in names if asked.only in (None, name)]
     runs = [
-        Run(name, epsilon, way, seed, asked.diabetes, asked.seeded)
+        Run(name, epsilon, way, seed, asked.first, asked.diabetes, asked.seeded)
         for name, epsilon, way in itertools.product(names, asked.epsilon, asked.ways)
-        for seed in range(asked.seeds)
+        for seed in range(asked.first, asked.first + asked.seeds)
     ]
     runs = [run for run in runs if run.sensible]
     found: dict[Run, Errors] = {}
@@ -413,4 +416,4 @@ def main(options: list[str] | None = None) -> None:
             told = ", ".join(f"{name} {value:.4f}" for name, value in row.items())
             print(f"{run.case} ε = {run.epsilon} {run.way} {run.seed}: {told}", flush=True)
     for name in names:
-        print_case(_case(name, asked.diabetes), {run: found[run] for run in runs})
+        print_case(_case(name, asked.first, asked.diabetes), {run: found[run] for run in runs})
