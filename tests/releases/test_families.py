@@ -10,6 +10,7 @@ from dataclasses import replace
 import ibis
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -105,6 +106,10 @@ def test_what_is_promised_and_certified_is_about_families(made):
     answer = made.answer("`people.sex` = 'F' and `homes.region` = 'N'")
     assert answer.certified
     assert answer.low <= answer.estimate <= answer.high
+    home, female = made.children["hid"].to_numpy(), pc.equal(made.children["sex"], "F").to_numpy()
+    shares = np.bincount(home, female)[1:] / np.bincount(home)[1:]
+    north = pc.equal(made.parents["region"], "N").to_numpy()
+    assert answer.estimate == pytest.approx(np.mean(shares * north))  # of all children, no sample
 
 
 def test_estimates_are_of_families(made, tables):
