@@ -146,7 +146,7 @@ def test_it_has_a_report_that_counts_families(made):
     page = report.render(made)
     assert "400 synthetic homes with" in page
     assert "figures for the population that the families were drawn from" in page
-    assert "mean(&#34;people.age&#34;)" in page
+    assert "mean(people.age)" in page
     assert f"about {made.rows_estimate:,}" not in page
     assert "synthetic.parquet" not in page
 

@@ -61,8 +61,9 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 def named(column: str) -> str:
-    """A column as conditions and rules name it: as it is where that is a plain word, or in quotes."""
-    plain = column.isidentifier() and column.lower() not in {*KEYWORDS, *JOINTS}
+    """A column as conditions and rules name it: as it is where that is plain words, or in quotes."""
+    words = all(part.isidentifier() for part in column.split("."))
+    plain = words and column.lower() not in {*KEYWORDS, *JOINTS}
     return column if plain else '"' + column.replace('"', '""') + '"'
 
 

@@ -329,6 +329,8 @@ class _Crowd:
         rng: np.random.Generator,
     ) -> None:
         """Exchange children until the effort is spent; the objective only falls."""
+        if not self.owner.size:
+            return
         movable, same = {*self.layout.child, *self.layout.sibling}, self.layout.twins
         held = [clique for clique in cliques if len(clique) > 1 and movable & set(clique)]
         if self.layout.ordered:
@@ -336,24 +338,23 @@ class _Crowd:
         tables = _Tables(self, [*held, *forbidden])
         goals = [_rounded(model.marginal(clique) * self.sizes.size) for clique in held]
         tables.aim(goals, list(forbidden.values()))
-        if self.owner.size:
-            turns = _turns(self.owner.size, effort)
-            ways = (self._any, self._alike, self._anywhere, partial(self._dear, tables))
-            parts = set(self.layout.child), set(self.layout.sibling)
-            joined = [c for c, has in enumerate(held) if all(len(p & set(has)) == 1 for p in parts)]
-            pairs = joined if self.layout.ordered else []
-            for turn in range((turns + 1) // 2 if pairs else turns):
-                tables.exchange(ways[turn % len(ways)](rng))
-                for _ in range(_WANTED * bool(pairs)):
-                    chosen = _drawn_one(pairs, [tables.error(c) for c in pairs], rng)
-                    tables.exchange(
-                        self._wanted(held[chosen], tables.slope(chosen), 0.25, False, rng)
-                    )
-            for _ in range(_LAST * bool(pairs)):
-                for c in pairs:
-                    if held[c] in same:
-                        part = turns / EFFORT
-                        tables.exchange(self._wanted(held[c], tables.slope(c), part, True, rng))
+        parts = set(self.layout.child), set(self.layout.sibling)
+        joined = [c for c, has in enumerate(held) if all(len(p & set(has)) == 1 for p in parts)]
+        pairs = joined if self.layout.ordered else []
+
+        def offer(table: int, part: float, *, evenly: bool) -> None:
+            tables.exchange(self._wanted(held[table], tables.slope(table), part, evenly, rng))
+
+        turns = _turns(self.owner.size, effort)
+        ways = (self._any, self._alike, self._anywhere, partial(self._dear, tables))
+        for turn in range((turns + 1) // 2 if pairs else turns):
+            tables.exchange(ways[turn % len(ways)](rng))
+            for _ in range(_WANTED * bool(pairs)):
+                offer(_drawn_one(pairs, [tables.error(c) for c in pairs], rng), 0.25, evenly=False)
+        for _ in range(_LAST):
+            for c in pairs:
+                if held[c] in same:
+                    offer(c, turns / EFFORT, evenly=True)
 
     def mended(self, forbidden: Forbidden, rng: np.random.Generator) -> _Crowd | None:
         """Families without a view in a forbidden cell; None if there is not a single one."""
