@@ -10,13 +10,13 @@ from bench.households import households
 
 import understudy as us
 from understudy.columns.unmodelled import UndeclaredShape
-from understudy.draft import children_per_parent, confirm, draft_families, draft_split
+from understudy.draft import children_per_parent, confirm, draft_families, draft_split, left_out
 from understudy.draft.answers import Choice, answered
 from understudy.draft.families import _bounded
 from understudy.draft.review import decision_named, decisions
 from understudy.errors import InputError, SchemaError, UnconfirmedError
 from understudy.schema import Category, Identifier, Integer, Schema
-from understudy.schema.family import FamilySchema
+from understudy.schema.family import Family, FamilySchema
 
 NUMBER = 1_500
 
@@ -160,6 +160,27 @@ def test_rows_of_the_other_table_are_not_taken_for_children(homes):
     assert children_per_parent(schema, children).rows == len(children)
     with pytest.raises(InputError, match="not that of parents"):
         children_per_parent(schema, parents)
+
+
+def test_rows_that_a_release_leaves_out_are_counted():
+    parents = pa.table({"who": ["a", "b", "b", "c", None], "sex": ["F", "M", "M", "F", "M"]})
+    children = pa.table({"who": ["a", "a", "a", "b", "x", None], "ward": [*"uvuvuv"]})
+    own = Schema((Identifier("who"), Category("sex", ("F", "M"))))
+    other = Schema((Identifier("who"), Category("ward", ("u", "v"))))
+    family = Family("patients", "who", "visits", "who", max_children=2, min_children=1)
+    schema = FamilySchema.of(own, other, family)
+    assert [
+        (f.column, f.problem.partition(",")[0], f.count)
+        for f in left_out(schema, parents, children)
+    ] == [
+        ("patients.who", "has no value", 1),
+        ("patients.who", "repeats another row's", 1),
+        ("visits.who", "names no row of patients", 2),
+        ("visits.who", "comes after max_children = 2 others", 1),
+        ("patients.who", "has no visits", 1),
+    ]
+    whole = pa.table({"who": ["a", "b"]}), pa.table({"who": [*"aab"]})
+    assert left_out(schema, *whole) == []
 
 
 def test_a_draft_keeps_children_in_their_order(visits):

@@ -5,7 +5,7 @@ NOT PRIVATE, both: they read rows, and their output says so. No release comes th
 
 from understudy.draft.check import Finding, check
 from understudy.draft.draft import confirm, draft
-from understudy.draft.families import children_per_parent, draft_families, draft_split
+from understudy.draft.families import children_per_parent, draft_families, draft_split, left_out
 from understudy.draft.people import RowsPerUnit, rows_per_unit
 
 __all__ = [
@@ -17,5 +17,6 @@ __all__ = [
     "draft",
     "draft_families",
     "draft_split",
+    "left_out",
     "rows_per_unit",
 ]

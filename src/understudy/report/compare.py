@@ -158,7 +158,10 @@ def compare(
     schema = release.schema
     chosen = _targets(schema, targets)
     if schema.weight > 1:
-        raise InputError('a comparison counts every row once, and the schema has weight = "equal"')
+        shared = (
+            "is of two tables" if schema.unit and schema.unit.family else 'has weight = "equal"'
+        )
+        raise InputError(f"a comparison counts every row once, and the schema {shared}")
     source: Source = real if isinstance(real, Source) else read(real)
     source.bind(schema)  # checks the header
     progress(Progress("reading", 0, 1))

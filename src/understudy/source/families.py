@@ -153,12 +153,12 @@ class FamilySource:
         union = tuple(column for column in parent.columns if column.name in names)
         rules = (*parent.rules, *child.rules)
         flat = Schema((*child.columns, *union), rules=rules, drop_other_columns=others)
-        lacking = [name for name in names if name not in {*self.columns, *parent.computed}]
-        if len(lacking) == len(names):
-            raise SourceError(
-                f"{self.describe()}: it has no column of {family.parent}; give the table of "
-                f"{family.child} as well: --children DATA, or a pair of tables"
-            )
+        for whose, table in ((family.parent, parent), (family.child, child)):
+            if not {column.name for column in table.modelled}.intersection(self.columns):
+                raise SourceError(
+                    f"{self.describe()}: it has no column of {whose}; give both tables: that of "
+                    f"{family.child} by --children, or a pair of tables"
+                )
         check_header(self.columns, flat, self.describe())
 
     def _engine(self, schema: FamilySchema) -> ViewEngine:
