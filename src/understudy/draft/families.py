@@ -33,7 +33,6 @@ from understudy.columns.unmodelled import UndeclaredCategory, UndeclaredShape
 from understudy.constraints.rule import Rule
 from understudy.draft import numbers, words
 from understudy.draft.answers import rebuilt
-from understudy.draft.check import Finding
 from understudy.draft.draft import columns_of
 from understudy.draft.people import RowsPerUnit, per_unit
 from understudy.draft.rules import proposed
@@ -151,31 +150,6 @@ def children_per_parent(schema: FamilySchema, children: Any) -> RowsPerUnit:
             f"that of {family.parent}"
         )
     return per_unit(own, rows, family.foreign_key, "max_children")
-
-
-def left_out(schema: FamilySchema, parents: Any, children: Any) -> list[Finding]:
-    """Rows that a release leaves out for their keys, or because there are too many: NOT PRIVATE."""
-    own, other, family = schema.tables
-    tables = [read_table(read(data)) for data in (parents, children)]
-    if family.key not in tables[0].column_names or family.foreign_key not in tables[1].column_names:
-        return []
-    keys = pc.utf8_trim_whitespace(own.texts(tables[0], family.key))
-    names = pc.utf8_trim_whitespace(other.texts(tables[1], family.foreign_key))
-    known = keys.unique().drop_null()
-    sizes = numpy_of(pc.filter(names, pc.is_in(names, known)).value_counts().field("counts"))
-    parent, child = f"{family.parent}.{family.key}", f"{family.child}.{family.foreign_key}"
-    rows = "a release leaves these rows out"
-    most = f"comes after max_children = {family.max_children} others"
-    found = [
-        (parent, "has no value", keys.null_count, rows),
-        (parent, "repeats another row's", len(keys) - keys.null_count - len(known), rows),
-        (child, f"names no row of {family.parent}", len(names) - int(sizes.sum()), rows),
-        (child, most, int(np.maximum(sizes - family.max_children, 0).sum()), rows),
-    ]
-    if family.min_children:
-        none = len(known) - sizes.size
-        found.append((parent, f"has no {family.child}, and min_children = 1", none, rows))
-    return [Finding(name, what, many, (), told) for name, what, many, told in found if many]
 
 
 def table_name(data: Any, otherwise: str = "rows") -> str:
