@@ -390,6 +390,7 @@ def test_a_command_answers_all_or_nothing(draft: Path):
         refused = run("schema", "review", draft, "--drop", "job", *wrong)
         assert refused.code == 2, wrong
         assert draft.read_text() == before
+        assert not refused.out, "nothing was noted"
 
 
 def test_the_rows_of_people_are_for_a_custodian(draft: Path, tmp_path: Path):
@@ -413,6 +414,16 @@ def test_the_plan_that_it_prints_has_rows_only_where_it_has_seen_them(draft: Pat
     shown = run("schema", "review", draft, "--list").out
     assert "--epsilon 1\n" in shown
     assert "Add --rows" in shown
+
+
+def test_bounds_to_fill_in_are_refused_as_they_are_printed(tmp_path: Path):
+    path = tmp_path / "t.schema.toml"
+    path.write_text(
+        '[understudy]\nversion = 1\n[[column]]\nname = "cost"\ntype = "integer"\nbins = "shape"\n'
+    )
+    _, printed = run("schema", "review", path, "--list").out.strip().rsplit(program(), 1)
+    assert '--set "cost=LEAST to MOST"' in printed
+    assert run(*shlex.split(printed)).code == 2
 
 
 def test_at_a_real_terminal(draft: Path):

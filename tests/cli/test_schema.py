@@ -171,7 +171,7 @@ def test_two_files_are_drafted_reviewed_confirmed_and_checked(tmp_path: Path):
     listed = run("schema", "review", schema, persons, "--list")
     assert "Does one row of homes have several of persons?" in listed.out
     assert "max_children = 1 drops" in listed.out
-    answers = ["--set", "family=max_children = 5", "--drop", "persons.origin"]
+    answers = ["--set", "family=max_children = 5, min_children = 0", "--drop", "persons.origin"]
     assert run("schema", "review", schema, *answers).code == 0
     loaded = us.Schema.load(schema)
     assert isinstance(loaded, FamilySchema)
@@ -188,6 +188,7 @@ def test_two_files_are_drafted_reviewed_confirmed_and_checked(tmp_path: Path):
     assert says not in [rule.says for rule in us.Schema.load(schema).rules]
     assert run("schema", "confirm", schema, "--all").code == 0
     us.Schema.load(schema).require_confirmed()
+    assert "persons: add those that have none" in run("schema", "review", schema, persons, "--list").out
     checked = run("schema", "check", schema, "--data", homes, "--children", persons)
     assert "NOT PRIVATE" in checked.out
 
