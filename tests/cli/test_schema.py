@@ -188,7 +188,10 @@ def test_two_files_are_drafted_reviewed_confirmed_and_checked(tmp_path: Path):
     assert says not in [rule.says for rule in us.Schema.load(schema).rules]
     assert run("schema", "confirm", schema, "--all").code == 0
     us.Schema.load(schema).require_confirmed()
-    assert "persons: add those that have none" in run("schema", "review", schema, persons, "--list").out
+    assert (
+        "persons: add those that have none"
+        in run("schema", "review", schema, persons, "--list").out
+    )
     checked = run("schema", "check", schema, "--data", homes, "--children", persons)
     assert "NOT PRIVATE" in checked.out
 

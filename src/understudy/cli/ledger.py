@@ -343,7 +343,7 @@ def _show(file: Place, view: _View) -> None:
     if books is None:
         shell.say(("✗ ", "bold red"), view.broken or "")
         return
-    from understudy.releases.outline import gone
+    from understudy.releases.outline import gone, room_in_words
 
     dataset, account = books.facts, books.spent()
     share = 1 - gone(account, dataset)
@@ -354,8 +354,10 @@ def _show(file: Place, view: _View) -> None:
     ]
     if view.more is not None:
         last = view.releases[-1]
-        asked = f"(ε = {last['epsilon']}, δ = {wording.small(float(last['delta']))})"
-        lines.append(("room for", f"{view.more:,} more like the last release {asked}"))
+        asked = (
+            f"the last release (ε = {last['epsilon']}, δ = {wording.small(float(last['delta']))})"
+        )
+        lines.append(("room for", room_in_words(books, books.made(last["release"]), asked)))
     words.facts([*lines, ("head", books.head)])
     if view.releases:
         columns = ("release", "begun", "state", "ε asked", "δ", "method", "draws", "bundle")

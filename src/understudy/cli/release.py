@@ -329,12 +329,12 @@ def _aftermath(error: BaseException, wanted: Options, out: Path) -> str:
     if not stopped:
         return cost
     finished = f"The release was finished and is in {out}."
-    again = "Nothing was left behind. With --checkpoint DIR, a release can go on after this."
+    again = "Nothing was left behind. One that was begun with --checkpoint DIR goes on instead."
     return f"{finished if out.exists() else again} {cost}".rstrip()
 
 
 def _cost(wanted: Options) -> str:
-    from understudy.releases.outline import gone
+    from understudy.releases.outline import gone, room_in_words
 
     identity, dataset = wanted.reservation or "", wanted.dataset or ""
     try:
@@ -343,10 +343,11 @@ def _cost(wanted: Options) -> str:
             if dataset not in ledger.datasets() or identity not in ledger.books(dataset).releases:
                 return "Nothing was charged."
             ledger.settle(identity, "aborted", dataset=dataset)  # where it is settled, nothing
-            drawn = len(ledger.books(dataset).releases[identity].charges)
-            facts = ledger.dataset(dataset)
-            left = 1 - gone(ledger.spent(dataset), facts)
-            returned = facts.composition == "zcdp"
+            books = ledger.books(dataset)
+            made, facts = books.releases[identity], books.facts
+            drawn, returned = len(made.charges), facts.composition == "zcdp"
+            left = 1 - gone(books.spent(), facts)
+            room = room_in_words(books, made, "this one")
     except UnderstudyError as failure:
         return (
             f"Release {identity} of dataset {dataset!r} may still hold its budget ({failure}); look "
@@ -358,7 +359,8 @@ def _cost(wanted: Options) -> str:
         f"{drawn} {'draw was' if drawn == 1 else 'draws were'} made before that and stay charged to "
         f"dataset {dataset!r}; what was reserved and not drawn is "
         f"{'returned' if returned else 'not returned (it adds up ε and δ)'}. "
-        f"{wording.percent(left)} of its budget of ε = {wording.number(facts.budget.epsilon)} is left."
+        f"{wording.percent(left)} of its budget of ε = {wording.number(facts.budget.epsilon)} is left: "
+        f"room for {room}."
     )
 
 
@@ -395,20 +397,17 @@ def _account(release: Release, wanted: Options) -> list[tuple[str, str]]:
     if wanted.ledger is None or wanted.dataset is None:
         said = "not tracked: every further release of this table adds its ε to this one"
         return [("budget", f"{said}; --ledger FILE --dataset NAME adds them up")]
-    from understudy.releases.outline import gone
+    from understudy.releases.outline import gone, room_in_words
 
     with wanted.account() as ledger:
         assert ledger is not None
         books, place = ledger.books(wanted.dataset), ledger.path
     own = books.made(release.facts["reservation"])
-    more = books.more_like(own.budget, own.plan, own.unit)
     left = wording.percent(1 - gone(books.spent(), books.facts))
     room = (
         f"{left} is left of a lifetime budget of ε = {wording.number(books.facts.budget.epsilon)} for "
-        f"dataset {wanted.dataset!r} in {place}: room for {more:,} more like this"
+        f"dataset {wanted.dataset!r} in {place}: room for {room_in_words(books, own, 'this')}"
     )
-    if books.facts.composition == "zcdp":
-        room += words.SQUARES
     return [
         ("budget", room),
         ("head", f"{books.head}  (keep a copy elsewhere; see --expect-head)"),

@@ -114,7 +114,8 @@ def _draft_two(files: Sequence[str], split: str | None, target: Path, null: Sequ
     shell.say(("wrote ", "bold"), str(target))
     _private("This draft, on screen and on disk, holds facts from private rows.")
     own = [file for file in files if table_name(file) == family.child] or [files[-1]]
-    shell.say((f"\nHow many rows of {family.child} does one of {family.parent} have?", "bold"), " In the table:")
+    asked = f"How many rows of {family.child} does one of {family.parent} have?"
+    shell.say((f"\n{asked}", "bold"), " In the table:")
     words.bullets([str(children_per_parent(schema, own[0]))])
     _next_step(target, schema, reviewing.resume(target, own[0]))
 

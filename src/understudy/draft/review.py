@@ -245,8 +245,8 @@ def _belonging(schema: FamilySchema, seen: Sequence[RowsPerUnit]) -> Decision:
         ),
         f"that one row of {family.parent} seldom has more than {family.max_children} of {family.child}"
         + ("" if family.min_children else ", and that some may have none"),
-        f"The promise protects one row of {family.parent} with all its rows of {family.child}. A larger "
-        "max_children needs no more noise, and no family of a release is larger than it. Of more rows, "
+        f"The promise protects one row of {family.parent} with all its rows of {family.child}. A "
+        "larger max_children needs no more noise, and a release makes no larger family. Of more, "
         + ("the first in their order count." if family.order else "a random choice counts."),
         (Choice.PUBLIC, Choice.REPLACE),
         yes="Yes: that is how they belong together, and public",
