@@ -170,7 +170,7 @@ def _show(
             *(
                 [("expected error", "this method forecasts none")]
                 if errors is None
-                else expected_errors(errors, _too_high(prepared))
+                else expected_errors(errors, unit, _too_high(prepared))
             ),
             (
                 "certificate",
@@ -302,9 +302,13 @@ def theorem_in_words(theorem: Theorem | None) -> list[tuple[str, str | Text]]:
     return [] if theorem is None else [("theorem", str(theorem))]
 
 
-def expected_errors(errors: Errors, but: str = "") -> list[tuple[str, str | Text]]:
+def expected_errors(
+    errors: Errors, unit: Unit | None, but: str = ""
+) -> list[tuple[str, str | Text]]:
     """The two figures that verdicts are made of; `but` is what makes them too high."""
-    mean = f"about {wording.percent(errors.mean)} of the rows are in another cell"
+    from understudy.units import things
+
+    mean = f"about {wording.percent(errors.mean)} of the {things(unit)} are in another cell"
     return [
         ("worst cell", f"off by {errors.worst_in_words}"),
         ("typical table", f"{mean} (mean over {len(errors.marginals):,} tables; estimate{but})"),

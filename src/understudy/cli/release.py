@@ -433,7 +433,7 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
             ("neighbours", neighbours),
             ("certificate", str(release.certificate)),
             *words.scope(unit),
-            *([] if release.forecast is None else expected_errors(release.forecast)),
+            *([] if release.forecast is None else expected_errors(release.forecast, unit)),
             *([] if (told := inferred(release)) is None else [("tables", told)]),
             *_others(release),
             *([] if (told := found_in_words(release)) is None else [("bounds", told)]),
