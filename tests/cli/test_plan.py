@@ -82,7 +82,7 @@ def test_plan_says_that_everything_would_be_noise(case):
     shown = run("plan", "--schema", case.schema, "--epsilon", "0.001", "--rows", 100)
     assert shown.code == 0
     assert "Not useful for analysis" in shown.out
-    assert " with ε = 1, and no ε up to 10 would make it useful" in shown.out
+    assert " with ε = 1, about 33 %, and no ε up to 10 would make it useful" in shown.out
     full = run("plan", "--schema", case.schema, "--epsilon", "0.001", "--rows", 100, "--full")
     assert "mostly noise: with 100 rows this budget shows hardly more than the schema" in full.out
 
