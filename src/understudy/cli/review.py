@@ -147,7 +147,7 @@ def resume(schema: Path, data: str | None = None, table: str | None = None) -> s
 
 def say_plan(schema: Path, rows: int | None = None, unit: Unit | None = None) -> None:
     """The command that plans a release; its verdict needs a number of rows, roughly."""
-    from understudy.releases.ends import sought, sought_in_words
+    from understudy.releases.ends import sought_in_words
     from understudy.schema import Schema
     from understudy.schema.family import FamilySchema
 
@@ -163,9 +163,8 @@ def say_plan(schema: Path, rows: int | None = None, unit: Unit | None = None) ->
             told += f" (after the limit of {unit.max_rows} per {unit.column})"
     shell.say((f"  {told}", "dim"))
     if (ends := sought_in_words(loaded)) is not None:
-        shell.note(f"Bounds {ends}.")
-        fact = f"{next(iter(sought(loaded)))}=LEAST to MOST"
-        shell.say(f"  {command('schema', 'review', schema, '--set', fact)}")
+        line = command("schema", "review", schema, "--set", "COLUMN=LEAST to MOST")
+        shell.note(f"Bounds {ends}: `{line}` states them.")
 
 
 def open_decisions(found: Sequence[Decision]) -> None:
