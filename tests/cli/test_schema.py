@@ -141,7 +141,7 @@ def test_who_is_protected(tmp_path: Path):
     planned = run("plan", "--schema", schema, "--epsilon", "1", "--rows", "400")
     assert planned.code == 2
     assert "'patient_id'" in planned.err
-    assert "--unit row" in planned.err
+    assert "people may have several rows" in planned.err
     assert run("schema", "confirm", schema, "--max-rows", "2").code == 2
     answered = run("schema", "confirm", schema, "--unit", "patient_id", "--max-rows", "2")
     assert answered.code == 0, answered.err
