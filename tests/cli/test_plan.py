@@ -68,9 +68,10 @@ def test_plan_prints_the_command_of_the_release_that_it_is_about(case: Case, tmp
     line = planned.out.partition("Next\n")[2].strip()
     assert line == printed(
         "release", case.data, "--schema", case.schema, "--epsilon", 0.5, "--delta", "1e-10",
-        *chosen[2:7], *chosen[7:11], "--out", case.out,
+        *chosen[2:11], "--checkpoint", case.folder / "t.checkpoint", "--out", case.out,
     )  # fmt: skip
     assert run(*shlex.split(line.removeprefix(program()))).code == 0
+    assert not (case.folder / "t.checkpoint").exists(), "it is needed no more"
     case.data.unlink()
     found = run("plan", "--schema", case.schema, "--target-error", "20pp", "--rows", 400)
     assert "Next" not in found.out, "no command that would not work as printed"

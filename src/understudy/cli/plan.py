@@ -114,9 +114,15 @@ def plan(
             f.name: v for f in fields(choices) if (v := getattr(choices, f.name)) != f.default
         }
         given |= {"ledger": ledger, "dataset": dataset, "drop_other_columns": drop_other_columns}
+        if ledger is not None:  # then a release that is interrupted need not pay again
+            given["checkpoint"] = schema.with_name(f"{_stem(schema)}.checkpoint")
         _show_next(schema, prepared.schema, given)
     if not full:
         shell.note("--full shows every charge and its noise.")
+
+
+def _stem(schema: Path) -> str:
+    return schema.name.removesuffix(".toml").removesuffix(".schema")
 
 
 def _show_next(path: Path, schema: Schema, given: Mapping[str, object]) -> None:
@@ -127,7 +133,7 @@ def _show_next(path: Path, schema: Schema, given: Mapping[str, object]) -> None:
         named = (path.with_name(stem + suffix) for suffix in _TABLES)
         return next((each for each in named if each.is_file()), missing)
 
-    stem = path.name.removesuffix(".toml").removesuffix(".schema")
+    stem = _stem(path)
     tables: list[Path | str] = [table(stem, "TABLE")]
     if isinstance(schema, FamilySchema) and stem != schema.tables[-1].child:
         tables += ["--children", table(schema.tables[-1].child, "CHILDREN")]

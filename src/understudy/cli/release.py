@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -259,6 +260,9 @@ def make(
             with reserve(prepared, source, progress=stages) as reserved:
                 release = reserved.run(stages)
             save(release, out, about=About(*cover), progress=stages)
+            if wanted.checkpoint is not None:
+                with suppress(OSError):  # it is empty, unless something else is in it
+                    Path(wanted.checkpoint).rmdir()
         except BaseException as error:
             if told := _aftermath(error, wanted, out):
                 error.add_note(told)
