@@ -381,6 +381,7 @@ def test_with_the_table_it_says_whether_any_row_is_concerned(walk, draft: Path, 
     data.write_text("patient,job,size_a,size_b,sex\n" + rows)
     _, out, _ = walk("s", "s", "c", "baker, clerk", "", "c 1", "0 to 9", "q", data=(data,))
     assert "a value that is not declared in 1 row ('mayor' ×1)" in out
+    assert "not in the list of job" not in out, "said once"
     assert "Noted: size_a: 0 to 9.\n  Every row of the table fits." in out
 
 

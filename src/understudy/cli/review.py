@@ -317,7 +317,7 @@ _INTRODUCTION = (
 def _walk(
     path: Path, seen: Sequence[RowsPerUnit], again: str, table: pa.Table | None = None
 ) -> None:
-    from understudy.draft.review import consequences, decisions, opened
+    from understudy.draft.review import consequences, decisions, left_out, opened
     from understudy.schema import Schema
 
     shell.say(("NOT PRIVATE. ", "bold red"), "What follows was read from private rows.")
@@ -335,10 +335,13 @@ def _walk(
         changed.save(path)
         answers.append((text, path.read_text(encoding="utf-8")))
         shell.say((f"  {said}", "green"))
-        for line in consequences(before, changed, decision.key):
-            shell.paragraph(line, indent=2)
-        if table is not None and decision.topic in ("values", "bounds") and not decision.table:
+        also = consequences(before, changed, decision.key)
+        looked = decision.topic in ("values", "bounds") and not decision.table
+        if table is not None and looked:  # its rows say better what a list leaves out
+            also = tuple(line for line in also if line not in left_out(before, changed))
             _say_misfits(before, changed, table)
+        for line in also:
+            shell.paragraph(line, indent=2)
 
     try:
         while True:
