@@ -394,7 +394,7 @@ def _pairs(columns: Sequence[Column]) -> Decision:
 def _short(columns: Sequence[Column]) -> Decision:
     if len(columns) == 1:
         return replace(_list(columns), group="short")
-    told = f"the values that were seen in {', '.join(column.name for column in columns)}"
+    told = f"the values seen in {_some([column.name for column in columns])}"
     return _together(columns, "short lists of values", "short", told, _LISTS)
 
 
