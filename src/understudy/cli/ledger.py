@@ -95,9 +95,8 @@ def open_(
             "One row is protected, which cannot be changed. Where people have several rows, open "
             "another dataset with --unit COLUMN."
         )
-    shell.say(
-        f"\nGive `understudy release` --ledger {quoted(str(file))} --dataset {quoted(dataset)}"
-    )
+    named = f"--ledger {quoted(str(file))} --dataset {quoted(dataset)}"
+    shell.say(f"\nNow add {named} to `understudy plan` and `understudy release`")
 
 
 @app.command()
