@@ -155,9 +155,11 @@ def things(unit: Unit | None) -> str:
 
 
 def scope(unit: Unit | None, *, brief: bool = False) -> str | None:
-    """Which part of the table all figures of a release are about; None where that is all of it."""
-    if unit is None or unit.family:
+    """What all figures of a release are about; None where that is every row, each as one."""
+    if unit is None:
         return None
+    if unit.family:
+        return f"families: each counts once, and its rows of {unit.family} share that equally"
     if unit.equal:
         told = f"every {unit.column} as one, by at most {unit.equal:,} of its rows"
         return told + ("" if brief else ", so that those with many rows count no more than others")

@@ -134,7 +134,7 @@ def _values(column: Column) -> str:
         cells = "" if column.edges is None and column.bins is None else f" in {bins} bins"
         cells += "" if column.shape is None else ", with their shape"
         special = f", special: {_listed(list(map(str, column.special)))}" if column.special else ""
-        return f"{_point(column.lower)} to {_point(column.upper)}{cells}{special}"
+        return f"{point(column.lower)} to {point(column.upper)}{cells}{special}"
     if isinstance(column, UndeclaredCategory):
         parents = f", rare ones by {_lengths(column.prefixes)}" if column.prefixes else ""
         return f"found privately: at most {column.max_values} values that many hold{parents}"
@@ -144,7 +144,7 @@ def _values(column: Column) -> str:
     if isinstance(column, UndeclaredShape):
         ends = (column.facts.get("lower"), column.facts.get("upper"))
         named = zip(("from", "to"), ends, strict=True)
-        bounds = " ".join(f"{word} {_point(end)}" for word, end in named if end is not None)
+        bounds = " ".join(f"{word} {point(end)}" for word, end in named if end is not None)
         return f"{bounds or _one(column.wanted)}, its shape found privately"
     if isinstance(column, Identifier):
         return "left out" if column.dropped else f"written anew as {column.action}"
@@ -163,7 +163,8 @@ def _lengths(prefixes: Sequence[int]) -> str:
     return f"their first {', then '.join(map(str, prefixes))} characters"
 
 
-def _point(value: object) -> str:
+def point(value: object) -> str:
+    """A bound of a column; a large one with commas."""
     if isinstance(value, (int, float)) and abs(value) >= 10_000:
         return f"{value:,.12g}"
     return f"{value:.12g}" if isinstance(value, float) else str(value)

@@ -167,3 +167,13 @@ def test_accounts_add_up_rho_and_say_how_many_more_fit(tmp_path, case: Case):
     fit = json.loads(run(*planned, "--json").out)["releases_that_fit"]
     assert fit == view["more_like_last"]
     assert run(*planned[:-2]).code == 2
+    large = run(
+        "release", case.data, "--schema", case.schema, "--epsilon", 2.5, "--out", tmp_path / "large",
+        "--ledger", path, "--dataset", "t",
+    )  # fmt: skip
+    most = re.search(r"room for none like this, one of up to about ε = ([\d.]+)", large.out)
+    assert most, large.out
+    assert most[0].replace("this", "the last release (ε = 2.5, δ = 1e-9)").partition("for ")[2] in (
+        run("ledger", "show", path).out
+    )
+    assert "1 such release fits" in run(*planned[:4], most[1], *planned[5:]).out

@@ -2,12 +2,14 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from tests.cli.cli_cases import Case, run
 from understudy.cli.commands import command as printed
+from understudy.cli.commands import program
 from understudy.privacy import Ledger
 from understudy.schema import Category, Schema
 
@@ -46,7 +48,7 @@ def test_plan_says_what_error_to_expect(case):
     assert shown.out.count("estimate)") == 2
     assert "a gain of at most 23.2 percentage points" in shown.out
     full = run("plan", "--schema", case.schema, "--epsilon", 1, "--rows", 5000, "--full")
-    assert full.out.startswith(shown.out)
+    assert full.out.startswith(shown.out.partition("\nNext")[0])
     assert "age × income" in full.out
     assert "mostly noise" not in full.out
     told = json.loads(
@@ -55,6 +57,26 @@ def test_plan_says_what_error_to_expect(case):
     assert told["columns"] == [["age", "sex"], ["age", "income"], ["sex", "income"]]
     assert len(told["total_variations"]) == len(told["worst_cells"]) == 3
     assert not told["noise"]
+
+
+def test_plan_prints_the_command_of_the_release_that_it_is_about(case: Case, tmp_path: Path):
+    chosen = (
+        "--epsilon", 0.5, "--purpose", "regression:income ~ age + sex", "--purpose", "subgroups:sex",
+        "--variations", "--ledger", case.ledger, "--dataset", "t", "--delta", "1e-10",
+    )  # fmt: skip
+    planned = run("plan", "--schema", case.schema, *chosen, "--rows", 400)
+    line = planned.out.partition("Next\n")[2].strip()
+    assert line == printed(
+        "release", case.data, "--schema", case.schema, "--epsilon", 0.5, "--delta", "1e-10",
+        *chosen[2:11], "--checkpoint", case.folder / "t.checkpoint", "--out", case.out,
+    )  # fmt: skip
+    assert run(*shlex.split(line.removeprefix(program()))).code == 0
+    assert not (case.folder / "t.checkpoint").exists(), "it is needed no more"
+    case.data.unlink()
+    found = run("plan", "--schema", case.schema, "--target-error", "20pp", "--rows", 400)
+    assert "Next" not in found.out, "no command that would not work as printed"
+    needed = found.out.partition("needs --epsilon ")[2].split()[0]
+    assert re.search(rf"`.* release TABLE .* --epsilon {re.escape(needed)} --out", found.err)
 
 
 def test_plan_says_what_groups_will_lack_while_a_purpose_can_still_be_given(tmp_path: Path):
@@ -82,7 +104,7 @@ def test_plan_says_that_everything_would_be_noise(case):
     shown = run("plan", "--schema", case.schema, "--epsilon", "0.001", "--rows", 100)
     assert shown.code == 0
     assert "Not useful for analysis" in shown.out
-    assert " with ε = 1, and no ε up to 10 would make it useful" in shown.out
+    assert " with ε = 1, about 33 %, and no ε up to 10 would make it useful" in shown.out
     full = run("plan", "--schema", case.schema, "--epsilon", "0.001", "--rows", 100, "--full")
     assert "mostly noise: with 100 rows this budget shows hardly more than the schema" in full.out
 

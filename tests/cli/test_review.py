@@ -381,6 +381,7 @@ def test_with_the_table_it_says_whether_any_row_is_concerned(walk, draft: Path, 
     data.write_text("patient,job,size_a,size_b,sex\n" + rows)
     _, out, _ = walk("s", "s", "c", "baker, clerk", "", "c 1", "0 to 9", "q", data=(data,))
     assert "a value that is not declared in 1 row ('mayor' ×1)" in out
+    assert "not in the list of job" not in out, "said once"
     assert "Noted: size_a: 0 to 9.\n  Every row of the table fits." in out
 
 
@@ -390,6 +391,7 @@ def test_a_command_answers_all_or_nothing(draft: Path):
         refused = run("schema", "review", draft, "--drop", "job", *wrong)
         assert refused.code == 2, wrong
         assert draft.read_text() == before
+        assert not refused.out, "nothing was noted"
 
 
 def test_the_rows_of_people_are_for_a_custodian(draft: Path, tmp_path: Path):
@@ -413,6 +415,17 @@ def test_the_plan_that_it_prints_has_rows_only_where_it_has_seen_them(draft: Pat
     shown = run("schema", "review", draft, "--list").out
     assert "--epsilon 1\n" in shown
     assert "Add --rows" in shown
+
+
+def test_where_bounds_are_to_be_found_it_says_how_to_state_them(tmp_path: Path):
+    path = tmp_path / "t.schema.toml"
+    path.write_text(
+        '[understudy]\nversion = 1\n[[column]]\nname = "cost"\ntype = "integer"\nbins = "shape"\n'
+    )
+    told = run("schema", "review", path, "--list").err
+    line = command("schema", "review", path, "--set", "COLUMN=LEAST to MOST")
+    assert "Bounds of cost will be found privately" in told
+    assert f"`{line}` states them" in told
 
 
 def test_at_a_real_terminal(draft: Path):

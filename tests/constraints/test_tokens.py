@@ -2,7 +2,7 @@
 
 import pytest
 
-from understudy.constraints.tokens import fail, tokens
+from understudy.constraints.tokens import NAMES, fail, named, tokens
 from understudy.errors import WorkloadError
 
 
@@ -20,6 +20,14 @@ def test_names_may_have_dots_between_words():
     assert found == [("previous.age", 0, 12), ("<=", 13, 15), ("1.5", 16, 19), ("", 19, 19)]
     with pytest.raises(WorkloadError, match="not expected"):
         list(tokens("age. <= 3"))
+
+
+@pytest.mark.parametrize("name", ["age", "previous.age", "two words", "a.1", "and", "a·b", 'a"b'])
+def test_a_name_as_it_is_written_is_that_name(name):
+    written = named(name)
+    kind, text = next((t.kind, t.text) for t in tokens(written))
+    assert (kind in NAMES, text) == (True, name)
+    assert (written == name) == (name in ("age", "previous.age"))
 
 
 def test_an_error_points_at_its_place():

@@ -49,6 +49,8 @@ def test_undeclared_values():
     assert "counts as 'a'" in found.remedy
     (found,) = findings(Category("x", ("a", "b"), True), ["z"])
     assert "counts as OTHER" in found.remedy
+    (found,) = findings(Category("x", (1, 2), -1), [7])
+    assert found.remedy.endswith("it counts as -1")
 
 
 def test_what_cannot_be_read():

@@ -46,7 +46,7 @@ def test_about_how_many_rows_count():
 
 def test_an_open_question_is_refused_with_both_remedies():
     with pytest.raises(
-        UnconfirmedError, match=r"'who', 'visit'.*--unit COLUMN --max-rows.*--unit row"
+        UnconfirmedError, match=r"'who', 'visit'.*schema review.*max_rows=K.*unit='row'"
     ):
         ASKED.require_confirmed()
     with pytest.raises(UnconfirmedError, match="who is protected"):

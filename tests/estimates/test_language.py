@@ -87,6 +87,7 @@ REFUSED = {
     "mean(a)": r"'a' \(category\) holds no numbers.*share\(a = ",
     "mean(day)": "'day' .date. holds no numbers",
     "mean(y, x)": "expected the name of a column",
+    "mean(two words)": 'expected the name of a column, in double quotes: "two words"',
     "mean(y) over a": "expected 'where CONDITION', 'by COLUMN' or the end",
     "mean(y) by": "expected the name of a column",
     "mean(y) by a by b": "twice",

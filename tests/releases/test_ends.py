@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
+from tests.cli.cli_cases import run
 from understudy.releases.ends import found_in_words, sought, sought_in_words
 from understudy.report import save
 from understudy.schema import Integer, Schema
@@ -88,6 +89,9 @@ def test_releases_and_reports_name_the_ends_that_were_found(release, tmp_path):
     again = us.Release.load(folder)
     assert found_in_words(again) == told
     assert f"Bounds {told}." in (folder / "report.html").read_text()
+    shown = " ".join(run("estimate", folder, "mean(paid) by ill").err.split())
+    assert " paid ends at " in f" {shown}".lower(), shown
+    assert "mean(paid) where ill" not in shown, "of both groups, which need no names"
 
 
 def test_estimates_say_which_end_was_found(release):

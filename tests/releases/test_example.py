@@ -39,3 +39,10 @@ def test_names_and_values_are_written_so_that_they_can_be_asked():
     asked = example(made)
     assert asked is not None
     assert made.answer(asked).certified
+
+
+def test_it_asks_for_no_number_that_all_numbers_reach():
+    x = pa.array([0] * 1_000 + [None] * 700, pa.int64())
+    schema = Schema((Integer("x", 0, 3, bins=1, nullable=True),))
+    made = us.release(pa.table({"x": x}), schema, epsilon=10, workload=us.marginals(1))
+    assert example(made) is None

@@ -15,10 +15,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import understudy as us
+from tests.cli.cli_cases import run
 from tools import verify_release as stranger
 from understudy import report
 from understudy.constraints.rule import Rule
-from understudy.errors import BudgetExhausted, InputError, SourceError, VerificationError
+from understudy.errors import (
+    BudgetExhausted,
+    InputError,
+    SourceError,
+    VerificationError,
+    WorkloadError,
+)
 from understudy.privacy.budget import Budget
 from understudy.privacy.ledger import Ledger
 from understudy.releases.bundle import digest, manifest_bytes
@@ -110,6 +117,18 @@ def test_what_is_promised_and_certified_is_about_families(made):
     shares = np.bincount(home, female)[1:] / np.bincount(home)[1:]
     north = pc.equal(made.parents["region"], "N").to_numpy()
     assert answer.estimate == pytest.approx(np.mean(shares * north))  # of all children, no sample
+
+
+def test_a_column_that_one_table_has_needs_no_prefix(made, folder):
+    short, full = "sex = 'F' and region = 'N'", "people.sex = 'F' and homes.region = 'N'"
+    assert replace(made.answer(short), predicate=full) == made.answer(full)
+    named = made.estimate("mean(people.age) by homes.region")
+    assert [e.shown for e in made.estimate("mean(age) by region")] == [e.shown for e in named]
+    with pytest.raises(WorkloadError, match="unknown column 'hid'"):
+        made.answer("hid = 1")
+    told = run("answer", folder, short).out
+    assert "of 400\n" in told.partition("families ")[2], "not of rows"
+    assert "each counts once, and its rows of people share that equally" in told
 
 
 def test_estimates_are_of_families(made, tables):

@@ -91,6 +91,16 @@ def test_releases_alike_take_the_same_share_of_a_budget(tmp_path, schema, compos
         _, second = room(0.5)
         assert second.takes == pytest.approx(first.takes)
         assert (second.before, second.fit) == (pytest.approx(first.left), first.fit - 1)
+        one, _ = room(1)
+        ledger.reserve("t", one.budget, one.plan, relation=us.Relation.ADD_REMOVE)
+        large, alone = room(2.9)
+        assert not alone.fit
+        with us.Ledger(tmp_path / "another.db") as empty:
+            facts = (us.Budget.of(3, "1e-8"), us.Relation.ADD_REMOVE, composition, None)
+            empty.open_dataset("t", *facts)
+            fresh = Room.of(empty.books("t"), large.budget, large.plan, None)
+        assert fresh.fit == 1
+        assert alone.takes == pytest.approx(fresh.takes, rel=0.01), "whatever is left"
 
 
 def test_time_is_said_for_a_known_size_or_for_two(schema):

@@ -189,8 +189,10 @@ def test_one_table_that_is_not_flat_is_refused():
     first, second = tables([("1", "a")], [("1", "1", 1)])
     with pytest.raises(SourceError, match="--children"):
         FamilySource(read(second)).bind(schema_of())
-    with pytest.raises(SourceError, match=r"no column of C; .*--children"):
+    with pytest.raises(SourceError, match=r"no column of C; give both tables.*--children"):
         FamilySource(read(first)).bind(schema_of())
+    with pytest.raises(SourceError, match=r"the first is the table of C.*exchange them"):
+        FamilySource(read(second), read(first)).bind(schema_of())
     named = FamilySchema.of(
         Schema((Identifier("id"), Category("p", ("a", "b")))),
         CHILDREN,

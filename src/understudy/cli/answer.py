@@ -69,14 +69,14 @@ def answer(
             f"{wording.nothing(answer.high - answer.low)}",
             style="green",
         )
-    count = round(answer.estimate * release.number)
+    count, unit = round(answer.estimate * release.number), release.schema.unit
     size = "" if release.rows_public is not None else "about "
     words.facts(
         [
             ("share", Text(f"{100 * answer.estimate:.2f} %", style="bold")),
             ("true share", interval),
-            (things(release.schema.unit), f"about {count:,} of {size}{release.number:,}"),
-            *words.scope(release.schema.unit, brief=True),
+            (things(unit), f"about {count:,} of {size}{release.number:,}"),
+            *words.scope(unit, brief=True),
         ]
     )
     parsed = Predicate.parse(predicate, release.schema)

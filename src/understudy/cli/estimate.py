@@ -75,8 +75,11 @@ def estimate(
         first = found[0]
         shell.say(f"  Intervals: estimated, {100 * first.level:g} %, for the {first.target}.")
         for why in dict.fromkeys(each.warning for each in found if each.warning is not None):
-            named = ", ".join(each.name for each in found if each.warning == why)
-            shell.note(f"{named}: {why}.")
+            named = [each.name for each in found if each.warning == why]
+            if named == [each.name for each in found if each.determined]:
+                shell.note(f"{why[0].upper()}{why[1:]}.")
+            else:
+                shell.note(f"{', '.join(named)}: {why}.")
     words.facts(words.scope(release.schema.unit, brief=True))
     told = [found] if isinstance(found, Estimate) else found if isinstance(found, Estimates) else []
     for remark in remarks(asked, release.schema):

@@ -95,9 +95,8 @@ def open_(
             "One row is protected, which cannot be changed. Where people have several rows, open "
             "another dataset with --unit COLUMN."
         )
-    shell.say(
-        f"\nGive `understudy release` --ledger {quoted(str(file))} --dataset {quoted(dataset)}"
-    )
+    named = f"--ledger {quoted(str(file))} --dataset {quoted(dataset)}"
+    shell.say(f"\nNow add {named} to `understudy plan` and `understudy release`")
 
 
 @app.command()
@@ -343,7 +342,7 @@ def _show(file: Place, view: _View) -> None:
     if books is None:
         shell.say(("✗ ", "bold red"), view.broken or "")
         return
-    from understudy.releases.outline import gone
+    from understudy.releases.outline import gone, room_in_words
 
     dataset, account = books.facts, books.spent()
     share = 1 - gone(account, dataset)
@@ -354,8 +353,10 @@ def _show(file: Place, view: _View) -> None:
     ]
     if view.more is not None:
         last = view.releases[-1]
-        asked = f"(ε = {last['epsilon']}, δ = {wording.small(float(last['delta']))})"
-        lines.append(("room for", f"{view.more:,} more like the last release {asked}"))
+        asked = (
+            f"the last release (ε = {last['epsilon']}, δ = {wording.small(float(last['delta']))})"
+        )
+        lines.append(("room for", room_in_words(books, books.made(last["release"]), asked)))
     words.facts([*lines, ("head", books.head)])
     if view.releases:
         columns = ("release", "begun", "state", "ε asked", "δ", "method", "draws", "bundle")

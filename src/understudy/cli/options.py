@@ -230,6 +230,11 @@ def wanted(target: Target, choices: Choices, **more: Any) -> Options:
     """The options of a release, from what was given on the command line."""
     from understudy.releases import Options
 
+    if (target.epsilon is None) == (target.target_error is None):
+        raise InputError(
+            "give --epsilon E, the privacy budget, such as 1, or --target-error X, for which it is "
+            "found; one of the two"
+        )
     chosen = {**vars(target), **vars(choices), **more}
     chosen["target_error"] = share(target.target_error)
     settings = chosen.pop("settings")
@@ -300,9 +305,9 @@ def account(
     if dataset not in known:
         from understudy.columns.base import near
 
+        hint = near(str(dataset), known) or f", which has {', '.join(known) or 'none'}"
         raise InputError(
-            f"dataset {dataset!r} is not in ledger {where}{near(str(dataset), known)} (it has: "
-            f"{', '.join(known) or 'none'}); open it with `{opened}`"
+            f"dataset {dataset!r} is not in ledger {where}{hint}; open it with `{opened}`"
         )
     return {"ledger": where, "dataset": dataset, "expect_head": head}
 

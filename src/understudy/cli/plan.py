@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from rich.text import Text
 
 from understudy import wording
 from understudy.cli import options, shell, words
-from understudy.cli.commands import program
+from understudy.cli.commands import command, program
 from understudy.cli.options import ACCOUNT, flag, option
 
 if TYPE_CHECKING:
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 
 _WORST_MARGINALS = 3
 _VARIATIONS = "; --variations bounds each table too, for a share of the budget"
+_TABLES = (".csv", ".csv.gz", ".tsv", ".parquet")
+_FLAGS = {"settings": "set"}
 _ENGINES = {
     "memory": "in memory",
     "duckdb": "files (DuckDB)",
@@ -71,6 +76,7 @@ def plan(
       understudy plan --schema patients.schema.toml --epsilon 1 --rows 50000 \\
                       --purpose model:readmitted
     """
+    from understudy.privacy.budget import decimal
     from understudy.releases import outline, prepare
     from understudy.releases.verdict import foreseen
     from understudy.units import things
@@ -102,8 +108,46 @@ def plan(
         _show_charges(prepared)
         _show_more(prepared, forecast, size)
         _show_engines(prepared, size)
-    else:
+    if account is None or account[0].fit:
+        given: dict[str, object] = {"epsilon": decimal(prepared.budget.epsilon)}
+        given |= {
+            f.name: v for f in fields(choices) if (v := getattr(choices, f.name)) != f.default
+        }
+        given |= {"ledger": ledger, "dataset": dataset, "drop_other_columns": drop_other_columns}
+        if ledger is not None:  # then a release that is interrupted need not pay again
+            given["checkpoint"] = schema.with_name(f"{_stem(schema)}.checkpoint")
+        _show_next(schema, prepared.schema, given)
+    if not full:
         shell.note("--full shows every charge and its noise.")
+
+
+def _stem(schema: Path) -> str:
+    return schema.name.removesuffix(".toml").removesuffix(".schema")
+
+
+def _show_next(path: Path, schema: Schema, given: Mapping[str, object]) -> None:
+    """The command for this release; a table that lies beside its schema has the name of that."""
+    from understudy.schema.family import FamilySchema
+
+    def table(stem: str, missing: str) -> Path | str:
+        named = (path.with_name(stem + suffix) for suffix in _TABLES)
+        return next((each for each in named if each.is_file()), missing)
+
+    stem = _stem(path)
+    tables: list[Path | str] = [table(stem, "TABLE")]
+    if isinstance(schema, FamilySchema) and stem != schema.tables[-1].child:
+        tables += ["--children", table(schema.tables[-1].child, "CHILDREN")]
+    options: list[object] = []
+    for name, value in given.items():
+        flag = f"--{_FLAGS.get(name, name.replace('_', '-'))}"
+        for each in value if isinstance(value, list) else [value]:
+            options += [flag] if each is True else [flag, each] if each else []
+    out = path.with_name(f"{stem}.release")
+    line = command("release", *tables, "--schema", path, *options, "--out", out)
+    if {"TABLE", "CHILDREN"}.intersection(tables):
+        shell.note(f"To make it: `{line}`")
+    else:
+        words.next_commands(line)
 
 
 def _account(prepared: Prepared) -> tuple[Room, Dataset] | None:
@@ -157,7 +201,6 @@ def _show(
     from understudy.releases.ends import sought_in_words
     from understudy.releases.outline import by_group, time_in_words
     from understudy.report.words import caution, meaning, protected
-    from understudy.units import things
 
     unit, relation = prepared.schema.unit, prepared.design.relation
     errors, margin = forecast.errors, prepared.margin(size)
@@ -171,7 +214,7 @@ def _show(
             *(
                 [("expected error", "this method forecasts none")]
                 if errors is None
-                else expected_errors(errors, things(unit), _too_high(prepared))
+                else expected_errors(errors, unit, _too_high(prepared))
             ),
             (
                 "certificate",
@@ -303,9 +346,13 @@ def theorem_in_words(theorem: Theorem | None) -> list[tuple[str, str | Text]]:
     return [] if theorem is None else [("theorem", str(theorem))]
 
 
-def expected_errors(errors: Errors, what: str, but: str = "") -> list[tuple[str, str | Text]]:
-    """The two figures that verdicts are made of: shares of `what`; `but` makes them too high."""
-    mean = f"about {wording.percent(errors.mean)} of the {what} are in another cell"
+def expected_errors(
+    errors: Errors, unit: Unit | None, but: str = ""
+) -> list[tuple[str, str | Text]]:
+    """The two figures that verdicts are made of; `but` is what makes them too high."""
+    from understudy.units import things
+
+    mean = f"about {wording.percent(errors.mean)} of the {things(unit)} are in another cell"
     return [
         ("worst cell", f"off by {errors.worst_in_words}"),
         ("typical table", f"{mean} (mean over {len(errors.marginals):,} tables; estimate{but})"),

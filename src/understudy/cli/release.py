@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -268,6 +269,9 @@ def make(
             with reserve(prepared, source, progress=stages) as reserved:
                 release = reserved.run(stages)
             save(release, out, about=About(*cover), progress=stages)
+            if wanted.checkpoint is not None:
+                with suppress(OSError):  # it is empty, unless something else is in it
+                    Path(wanted.checkpoint).rmdir()
         except BaseException as error:
             if told := _aftermath(error, wanted, out):
                 error.add_note(told)
@@ -338,12 +342,12 @@ def _aftermath(error: BaseException, wanted: Options, out: Path) -> str:
     if not stopped:
         return cost
     finished = f"The release was finished and is in {out}."
-    again = "Nothing was left behind. With --checkpoint DIR, a release can go on after this."
+    again = "Nothing was left behind. One that was begun with --checkpoint DIR goes on instead."
     return f"{finished if out.exists() else again} {cost}".rstrip()
 
 
 def _cost(wanted: Options) -> str:
-    from understudy.releases.outline import gone
+    from understudy.releases.outline import gone, room_in_words
 
     identity, dataset = wanted.reservation or "", wanted.dataset or ""
     try:
@@ -352,10 +356,11 @@ def _cost(wanted: Options) -> str:
             if dataset not in ledger.datasets() or identity not in ledger.books(dataset).releases:
                 return "Nothing was charged."
             ledger.settle(identity, "aborted", dataset=dataset)  # where it is settled, nothing
-            drawn = len(ledger.books(dataset).releases[identity].charges)
-            facts = ledger.dataset(dataset)
-            left = 1 - gone(ledger.spent(dataset), facts)
-            returned = facts.composition == "zcdp"
+            books = ledger.books(dataset)
+            made, facts = books.releases[identity], books.facts
+            drawn, returned = len(made.charges), facts.composition == "zcdp"
+            left = 1 - gone(books.spent(), facts)
+            room = room_in_words(books, made, "this one")
     except UnderstudyError as failure:
         return (
             f"Release {identity} of dataset {dataset!r} may still hold its budget ({failure}); look "
@@ -367,7 +372,8 @@ def _cost(wanted: Options) -> str:
         f"{drawn} {'draw was' if drawn == 1 else 'draws were'} made before that and stay charged to "
         f"dataset {dataset!r}; what was reserved and not drawn is "
         f"{'returned' if returned else 'not returned (it adds up ε and δ)'}. "
-        f"{wording.percent(left)} of its budget of ε = {wording.number(facts.budget.epsilon)} is left."
+        f"{wording.percent(left)} of its budget of ε = {wording.number(facts.budget.epsilon)} is left: "
+        f"room for {room}."
     )
 
 
@@ -404,20 +410,17 @@ def _account(release: Release, wanted: Options) -> list[tuple[str, str]]:
     if wanted.ledger is None or wanted.dataset is None:
         said = "not tracked: every further release of this table adds its ε to this one"
         return [("budget", f"{said}; --ledger FILE --dataset NAME adds them up")]
-    from understudy.releases.outline import gone
+    from understudy.releases.outline import gone, room_in_words
 
     with wanted.account() as ledger:
         assert ledger is not None
         books, place = ledger.books(wanted.dataset), ledger.path
     own = books.made(release.facts["reservation"])
-    more = books.more_like(own.budget, own.plan, own.unit)
     left = wording.percent(1 - gone(books.spent(), books.facts))
     room = (
         f"{left} is left of a lifetime budget of ε = {wording.number(books.facts.budget.epsilon)} for "
-        f"dataset {wanted.dataset!r} in {place}: room for {more:,} more like this"
+        f"dataset {wanted.dataset!r} in {place}: room for {room_in_words(books, own, 'this')}"
     )
-    if books.facts.composition == "zcdp":
-        room += words.SQUARES
     return [
         ("budget", room),
         ("head", f"{books.head}  (keep a copy elsewhere; see --expect-head)"),
@@ -432,7 +435,6 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
     from understudy.releases.verdict import verdict
     from understudy.report.words import caution, inferred, whose
     from understudy.source import shown
-    from understudy.units import things
 
     rows, unit = release.rows.num_rows, release.schema.unit
     neighbours = release.relation.describe(rows_public=release.rows_public, unit=unit)
@@ -444,7 +446,7 @@ def _show(release: Release, data: str, out: Path, wanted: Options) -> None:
             ("neighbours", neighbours),
             ("certificate", str(release.certificate)),
             *words.scope(unit),
-            *([] if release.forecast is None else expected_errors(release.forecast, things(unit))),
+            *([] if release.forecast is None else expected_errors(release.forecast, unit)),
             *([] if (told := inferred(release)) is None else [("tables", told)]),
             *_others(release),
             *([] if (told := found_in_words(release)) is None else [("bounds", told)]),

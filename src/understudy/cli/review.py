@@ -147,22 +147,24 @@ def resume(schema: Path, data: str | None = None, table: str | None = None) -> s
 
 def say_plan(schema: Path, rows: int | None = None, unit: Unit | None = None) -> None:
     """The command that plans a release; its verdict needs a number of rows, roughly."""
-    from understudy.releases.ends import sought, sought_in_words
+    from understudy.releases.ends import sought_in_words
     from understudy.schema import Schema
+    from understudy.schema.family import FamilySchema
 
+    loaded = Schema.load(schema)
     about = [] if rows is None else ["--rows", rows]
     shell.say(f"  {command('plan', '--schema', schema, '--epsilon', 1, *about)}")
     told = "Add --rows and about how many rows the table has: a verdict needs it."
     if rows is not None:
         told = f"{rows:,} is about the number of {things(unit)}, read from the table"
-        if unit is not None and unit.weight == 1:
+        if isinstance(loaded, FamilySchema) and not loaded.tables[-1].min_children:
+            told += f" of {loaded.tables[-1].child}: add those that have none"
+        elif unit is not None and unit.weight == 1:
             told += f" (after the limit of {unit.max_rows} per {unit.column})"
     shell.say((f"  {told}", "dim"))
-    if (ends := sought_in_words(Schema.load(schema))) is not None:
-        shell.note(f"Bounds {ends}.")
-        first = next(iter(sought(Schema.load(schema))))
-        fact = f"{first}=0 to 100"
-        shell.say(f"  {command('schema', 'review', schema, '--set', fact)}", ("  # such as", "dim"))
+    if (ends := sought_in_words(loaded)) is not None:
+        line = command("schema", "review", schema, "--set", "COLUMN=LEAST to MOST")
+        shell.note(f"Bounds {ends}: `{line}` states them.")
 
 
 def open_decisions(found: Sequence[Decision]) -> None:
@@ -172,7 +174,8 @@ def open_decisions(found: Sequence[Decision]) -> None:
 
 def statements(found: Sequence[Decision]) -> None:
     """What is published once all of them are confirmed, in one line each."""
-    words.facts([(decision.key, decision.reveals) for decision in found])
+    named = {d.key: f": {'; '.join(d.columns)}" for d in found if d.topic == "rules"}
+    words.facts([(d.key, d.reveals + named.get(d.key, "")) for d in found])
 
 
 def count(found: Sequence[Decision]) -> str:
@@ -201,13 +204,16 @@ def _answer_given(path: Path, given: dict[Choice, _Answers]) -> None:
                 key = max(fitting, key=len, default=answer.partition("=")[0])
                 text = answer[len(key) + 1 :]
             asked.append((key, choice, text))
+    told: list[tuple[str, tuple[str, ...]]] = []
     for key, choice, text in sorted(asked, key=lambda each: each[0] in keys):
         decision = _named(schema, key, choice)
         before, schema = schema, answered(schema, decision, choice, text)
-        shell.say(_said(decision, choice, schema))
-        for line in consequences(before, schema, decision.key):
-            shell.paragraph(line, indent=2)
+        told.append((_said(decision, choice, schema), consequences(before, schema, decision.key)))
     schema.save(path)
+    for said, also in told:  # only now: of a command whose answers fail, none is kept
+        shell.say(said)
+        for line in also:
+            shell.paragraph(line, indent=2)
 
 
 def _named(schema: Schema, key: str, choice: Choice) -> Decision:
@@ -311,7 +317,7 @@ _INTRODUCTION = (
 def _walk(
     path: Path, seen: Sequence[RowsPerUnit], again: str, table: pa.Table | None = None
 ) -> None:
-    from understudy.draft.review import consequences, decisions, opened
+    from understudy.draft.review import consequences, decisions, left_out, opened
     from understudy.schema import Schema
 
     shell.say(("NOT PRIVATE. ", "bold red"), "What follows was read from private rows.")
@@ -329,10 +335,13 @@ def _walk(
         changed.save(path)
         answers.append((text, path.read_text(encoding="utf-8")))
         shell.say((f"  {said}", "green"))
-        for line in consequences(before, changed, decision.key):
-            shell.paragraph(line, indent=2)
-        if table is not None and decision.topic in ("values", "bounds") and not decision.table:
+        also = consequences(before, changed, decision.key)
+        looked = decision.topic in ("values", "bounds") and not decision.table
+        if table is not None and looked:  # its rows say better what a list leaves out
+            also = tuple(line for line in also if line not in left_out(before, changed))
             _say_misfits(before, changed, table)
+        for line in also:
+            shell.paragraph(line, indent=2)
 
     try:
         while True:

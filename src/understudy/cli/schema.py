@@ -114,7 +114,8 @@ def _draft_two(files: Sequence[str], split: str | None, target: Path, null: Sequ
     shell.say(("wrote ", "bold"), str(target))
     _private("This draft, on screen and on disk, holds facts from private rows.")
     own = [file for file in files if table_name(file) == family.child] or [files[-1]]
-    shell.say((f"\nHow many {family.child} has one of {family.parent}?", "bold"), " In the table:")
+    asked = f"How many rows of {family.child} does one of {family.parent} have?"
+    shell.say((f"\n{asked}", "bold"), " In the table:")
     words.bullets([str(children_per_parent(schema, own[0]))])
     _next_step(target, schema, reviewing.resume(target, own[0]))
 
@@ -349,7 +350,8 @@ def _next_step(
         shell.say(("✓ ", "green"), "ready for a release. Next")
         reviewing.say_plan(path)
         return
-    shell.say((f"Before a release: {reviewing.count(found)}, the riskiest first", "bold"))
+    order = ", the riskiest first" if len(found) > 1 else ""
+    shell.say((f"Before a release: {reviewing.count(found)}{order}", "bold"))
     reviewing.open_decisions(found)
     if source is not None and schema.unit_word == OPEN:
         shell.say(("\nDoes one person have several rows?", "bold"), " In the table:")

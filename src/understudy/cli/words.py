@@ -59,7 +59,7 @@ def warning(told: object) -> list[tuple[str, str | Text]]:
 
 
 def scope(unit: Unit | None, *, brief: bool = False) -> list[tuple[str, str | Text]]:
-    """The line that says which part of the table figures are about, where it is not all of it."""
+    """The line that says what figures are about, where that is not simply all rows."""
     told = scope_of(unit, brief=brief)
     return [] if told is None else [("figures are of", Text(told, style="yellow"))]
 

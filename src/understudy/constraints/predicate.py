@@ -505,8 +505,9 @@ class _Parser:
         token = self._next
         self._at += 1
         try:
-            self._schema.positions(token.text)
-            return token.text, token.start
+            at = self._schema.positions(token.text)
+            derived = token.text in self._schema.derived
+            return token.text if derived else self._schema.modelled[at[0]].name, token.start
         except WorkloadError as error:
             rest = self._text[token.start :] if token.kind == "word" else ""
             meant = [c.name for c in self._schema.modelled if rest.startswith(c.name)]

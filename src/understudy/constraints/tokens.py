@@ -11,13 +11,14 @@ NAMES = ("word", "quoted")
 """The kinds of tokens that can name a column."""
 _SHOWN = 60
 
+_WORD = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _TOKEN = re.compile(
-    r"""
+    rf"""
     (?P<space>\s+)
   | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
   | (?P<string>'(?:[^']|'')*')
   | (?P<quoted>"(?:[^"]|"")+"|`(?:[^`]|``)+`)
-  | (?P<word>[^\W\d]\w*(?:\.[^\W\d]\w*)*)
+  | (?P<word>{_WORD})
   | (?P<op><=|>=|<>|!=|==|=|<|>)
   | (?P<mark>[(),+-])
     """,
@@ -61,9 +62,8 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 def named(column: str) -> str:
-    """A column as conditions and rules name it: as it is where that is plain words, or in quotes."""
-    words = all(part.isidentifier() for part in column.split("."))
-    plain = words and column.lower() not in {*KEYWORDS, *JOINTS}
+    """A column as conditions and rules name it: as it is where that is a plain word, or in quotes."""
+    plain = re.fullmatch(_WORD, column) and column.lower() not in {*KEYWORDS, *JOINTS}
     return column if plain else '"' + column.replace('"', '""') + '"'
 
 

@@ -119,8 +119,8 @@ def row_findings(
     array = pa.chunked_array(flat(rows))
     masks = column.misfits(array, null_values)
     first = column.labels()[0]
-    catches_all = isinstance(column, Category) and column.other is not None
-    instead = "OTHER" if catches_all else repr(first)
+    other = column.other if isinstance(column, Category) else None
+    instead = repr(first) if other is None else str(other)
     domain = (
         ("a value that is not declared", f"add it to values, or it counts as {instead}")
         if isinstance(column, Category)

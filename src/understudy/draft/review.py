@@ -45,7 +45,7 @@ from understudy.schema import Category, Column, Identifier, Incomplete, Schema, 
 from understudy.schema.family import FamilySchema
 from understudy.schema.toml import column_facts
 from understudy.units import OPEN, ROW
-from understudy.wording import domain
+from understudy.wording import domain, point
 
 _LISTS = "Confirm what a form, a code book or a law lists; say which are not, and answer for those."
 _UNLISTED = " A line without “others count as” holds every value of the table."
@@ -243,10 +243,10 @@ def _belonging(schema: FamilySchema, seen: Sequence[RowsPerUnit]) -> Decision:
             f"columns of {family.parent}, the same for all its {family.child}: {own}",
             *map(str, seen),
         ),
-        f"that one of {family.parent} seldom has more than {family.max_children} {family.child}"
+        f"that one row of {family.parent} seldom has more than {family.max_children} of {family.child}"
         + ("" if family.min_children else ", and that some may have none"),
-        f"The promise protects one of {family.parent} with all its {family.child}. More of them need "
-        "no more noise, but a release makes no families larger than max_children. Of more, "
+        f"The promise protects one row of {family.parent} with all its rows of {family.child}. A "
+        "larger max_children needs no more noise, and a release makes no larger family. Of more, "
         + ("the first in their order count." if family.order else "a random choice counts."),
         (Choice.PUBLIC, Choice.REPLACE),
         yes="Yes: that is how they belong together, and public",
@@ -292,9 +292,9 @@ def _who(schema: Schema, seen: Sequence[RowsPerUnit]) -> Decision:
         "who is protected"
         + ("" if open_ else ": one row; and that no column names somebody with several"),
         "If one person has several rows, protect the person: name the column that tells people apart, "
-        "and how many rows of one count, as many as most have. More rows need more noise; further "
-        'rows of a person are left out. Rows may also count together as one (weight = "equal"), with '
-        "the noise of one row, where every list and every bound is declared.",
+        "and how many rows of one count. Further rows are left out of every figure; a larger number "
+        'needs more noise. Rows may also count together as one (weight = "equal"), with the noise of '
+        "one row, where every list and every bound is declared.",
         (Choice.REPLACE,) if open_ else (Choice.PUBLIC, Choice.REPLACE),
         yes="No: every row is another person",
         options=tuple(_units(schema, seen)),
@@ -333,7 +333,7 @@ def _left_out(columns: Sequence[Column], schema: Schema) -> Decision:
 def _list(group: Sequence[Column]) -> Decision:
     first, names = group[0], tuple(column.name for column in group)
     values, count = values_of(first), len(values_of(first))
-    seen = "values that many rows have in" if _other(first) is not None else "values seen in"
+    seen = "values that ten rows or more have in" if _other(first) is not None else "values seen in"
     if len(group) == 1:
         question = f"Is the list of values of {first.name} public knowledge?"
         reveals = f"the {count} {seen} {first.name}{_such(values)}"
@@ -394,7 +394,7 @@ def _pairs(columns: Sequence[Column]) -> Decision:
 def _short(columns: Sequence[Column]) -> Decision:
     if len(columns) == 1:
         return replace(_list(columns), group="short")
-    told = f"the values that were seen in {', '.join(column.name for column in columns)}"
+    told = f"the values seen in {_some([column.name for column in columns])}"
     return _together(columns, "short lists of values", "short", told, _LISTS)
 
 
@@ -457,7 +457,7 @@ def _ends(columns: Sequence[Column]) -> str:
 
 def _extremes(column: Column) -> str:
     """What the bounds of a column tell about its rows; a draft may have rounded them outward."""
-    name, (lower, upper) = column.name, (shown(limit) for limit in limits_of(column))
+    name, (lower, upper) = column.name, map(point, limits_of(column))
     marks, codes = column.read_from_rows, ""
     if "special" in marks:
         codes = f"that {name} has the codes {_quoted(column_facts(column).get('special', ()))}"
@@ -501,8 +501,6 @@ def _ruled(rules: Sequence[Rule]) -> Decision:
     pairs = sum(len(rule.mapping) + len(rule.values) for rule in rules)
     told = f"; and {pairs} values of one column for those of another" if pairs else ""
     says = tuple(rule.says for rule in rules)
-    more = f", and {len(says) - _NAMED} more" if len(says) > _NAMED else ""
-    broken = ", ".join(f"“{rule}”" for rule in says[:_NAMED]) + more
     return Decision(
         Topic.RULES,
         says,
@@ -510,7 +508,7 @@ def _ruled(rules: Sequence[Rule]) -> Decision:
         if len(rules) == 1
         else f"Which of these {len(rules)} rules are public knowledge?",
         tuple(map(_how, rules)),
-        f"that no row of the table breaks {broken}{told}",
+        f"that no row of the table breaks {'it' if len(rules) == 1 else 'them'}{told}",
         "A rule from a law, a form or arithmetic is public. One that merely held in these rows is not, "
         "and every synthetic row would keep it. A draft finds only some rules: add others to the "
         'schema file, each as two lines, [[rule]] and says = "admitted <= discharged".',

@@ -219,7 +219,10 @@ class _Asked:
     def _column(self, begin: int, end: int) -> int:
         found = self._tokens(begin, end)
         if found[0].kind not in NAMES or len(found) != 2:
-            self._fail(found[0].start, "expected the name of a column")
+            asked = self.text[begin:end].strip()
+            known = [column.name for column in self.schema.modelled]
+            hint = f", in double quotes: {named(asked)}" if asked in known else ""
+            self._fail(found[0].start, f"expected the name of a column{hint}")
         return self._position(found[0])
 
     def _position(self, token: Token) -> int:

@@ -41,6 +41,7 @@ from understudy.estimates.statistic import Fitted, Gone, Interval, Measured, Sta
 from understudy.models import Measured as Table
 from understudy.models import View
 from understudy.schema import Schema
+from understudy.wording import point
 
 ROUNDS = 8
 FLAGGED = 0.1
@@ -66,7 +67,7 @@ _WIDE = (
 )
 _NOISY = (
     "most of its interval is about where values stand inside cells whose shape was found with noise; "
-    "a larger epsilon would make it shorter, and public bounds in the schema where it has none"
+    "a larger epsilon would make it shorter, and so would public bounds in the schema, if it has none"
 )
 _RARER = (1, 4, 16)
 """Where nothing can be said, values that are so many times less rare are left out too."""
@@ -400,12 +401,12 @@ class _Run:
             points = self.frame.numbers[i].points
             inside = points.min() < measured.low <= measured.high < points.max()
             pairs = (column.edges[0], search.low), (column.edges[-1], search.high)
-            ends = [str(end) for end, found in pairs if found]
+            ends = [point(end) for end, found in pairs if found]
             if ends and not (inside and self.statistic.ranks):
                 told.append(
                     f"{column.name} ends at {' and '.join(ends)}, found privately: rows beyond, if "
-                    "there are any, count as values up to there, and the interval allows for them only "
-                    "roughly; with public bounds in the schema nothing would lie beyond"
+                    "there are any, count as values up to there, which the interval allows for only "
+                    "roughly"
                 )
         return told
 

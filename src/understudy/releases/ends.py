@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from understudy.columns.base import some
 from understudy.columns.binned import Binned
 from understudy.schema import Schema, UndeclaredShape
+from understudy.wording import point
 
 if TYPE_CHECKING:
     from understudy.releases.release import Release
@@ -39,9 +40,10 @@ def found_in_words(release: Release) -> str | None:
     for name, (low, high) in sought(release.declared).items():
         column = release.schema.column(name)
         if isinstance(column, Binned) and column.edges is not None:
-            span = f"{column.edges[0]} to {column.edges[-1]}"
+            least, most = map(point, (column.edges[0], column.edges[-1]))
+            span = f"{least} to {most}"
             if not low or not high:
-                span = f"from {column.edges[0]}" if low else f"up to {column.edges[-1]}"
+                span = f"from {least}" if low else f"up to {most}"
             told.append(f"{name} ({span})")
     if not told:
         return None

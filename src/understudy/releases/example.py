@@ -66,6 +66,8 @@ def _part(column: Modelled, rows: pa.Table) -> str | None:
         cells = len(column.grid)
         above = held[:cells][::-1].cumsum()[::-1]
         from_ = min(int(np.searchsorted(-above, -above[0] / 2)), cells - 1)
+        if not from_:
+            return None  # all rows with a value
         least = column.labels()[from_].partition("..")[0]
         return f"{name} >= {least if column.kind in ('integer', 'number') else literal(least)}"
     return None

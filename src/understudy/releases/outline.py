@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from typing import Any
 
 from understudy.game.forecast import Errors
@@ -20,7 +19,7 @@ from understudy.privacy.cost import (
     Plan,
     Selection,
 )
-from understudy.privacy.ledger import Account, Books, Dataset, Ledger
+from understudy.privacy.ledger import Account, Books, Dataset, Ledger, Made
 from understudy.privacy.questions import GRID, VARIATION_GRID
 from understudy.queries.purpose import MOST_CELLS, left_out, read
 from understudy.releases import certificate, facts
@@ -30,7 +29,7 @@ from understudy.releases.verdict import foreseen
 from understudy.schema import Schema
 from understudy.source.pushed import engine_costs
 from understudy.units import Unit, group, things
-from understudy.wording import duration
+from understudy.wording import duration, number
 
 ASSUMED_ROWS = 10_000
 """What a forecast assumes of a table whose number of rows is private."""
@@ -305,25 +304,32 @@ class Room:
         own = books.facts
         before, after = gone(books.spent(), own), gone(books.after(budget, plan, unit), own)
         fit, takes = books.more_like(budget, plan, unit), after - before
-        if not fit:
-            takes = max(
-                takes, gone(Account(budget.epsilon, budget.delta, Fraction(), Fraction()), own)
-            )
+        if not fit:  # alone in an account that is too small, it would count as all of that
+            takes = max(takes, gone(budget, own))
         return cls(takes, max(0.0, 1 - before), max(0.0, 1 - after), fit)
 
 
-def gone(spent: Account, dataset: Dataset) -> float:
-    """The share of a budget that is spent; above 1 for what does not fit.
+def gone(spent: Account | Budget, dataset: Dataset) -> float:
+    """The share of a budget that is spent, or asked for; above 1 for what does not fit.
 
     Of ρ, which grows with about the square of ε, where releases add up by zCDP; otherwise of ε or δ,
     whichever has more of it spent.
     """
     total = dataset.budget
     if dataset.composition == "zcdp" and spent.epsilon:
-        own = Budget(spent.epsilon, total.delta)
+        own = Budget(spent.epsilon, spent.delta or total.delta)
         return float(planning.rho_for(own) / planning.rho_for(total))
     delta = spent.delta / total.delta if total.delta else 0
     return float(max(spent.epsilon / total.epsilon, delta))
+
+
+def room_in_words(books: Books, like: Made, it: str) -> str:
+    """How many more releases like one of an account fit; if none does, the ε of one that would."""
+    more = books.more_like(like.budget, like.plan, like.unit)
+    delta = books.facts.composition == "zcdp" or books.spent().remaining_delta >= like.budget.delta
+    largest = books.largest(like.budget, like.plan, like.unit) if delta and not more else 0
+    smaller = f", one of up to about ε = {number(largest)}" if largest else ""
+    return f"{f'{more:,} more' if more else 'none'} like {it}{smaller}"
 
 
 def more_like_last(books: Books) -> int | None:

@@ -299,8 +299,7 @@ def prepare(schema: Schema, options: Options | None = None, /, **choices: Any) -
     options = Options.of(choices) if options is None else options
     if (options.epsilon is None) == (options.target_error is None):
         raise InputError(
-            "give epsilon (--epsilon E), the privacy budget, or target_error (--target-error X), for "
-            "which it is found; one of the two"
+            "give epsilon, the privacy budget, or target_error, for which it is found; one of the two"
         )
     budget = Budget.of("1" if options.epsilon is None else options.epsilon, options.delta)
     schema.require_confirmed()

@@ -263,11 +263,7 @@ def _advice(
     """
     if _level(replace(now, miss=None, mean=mean)) is Level.GOOD:
         return ""
-    told = (
-        f"With {now.rows:,} {now.things} and ε = {decimal(budget.epsilon)}, expect about "
-        f"{percent(mean)} of the {now.things} in another cell of a typical table (its total "
-        f"variation)"
-    )
+    told = f"In a typical table about {percent(mean)} of the {now.things} are in another cell"
     purpose = "" if purposes else "; a purpose makes the tables that it needs more accurate"
     better = list(_alternatives(own, budget, unit, now, mean))
     if not better:
@@ -290,8 +286,9 @@ def _alternatives(
         return _Other(mean * changed, would_be, changed < _CLEARLY)
 
     def said(other: _Other, how: str) -> str:
-        lifted = f" (then {other.level.lower_case})" if _above(other.level, level) else ""
-        return f"about {percent(other.mean)} with {how}{lifted}"
+        then = other.level.lower_case.removesuffix(" only")
+        lifted = f" (then {then})" if _above(other.level, level) else ""
+        return f"with {how}, about {percent(other.mean)}{lifted}"
 
     larger = [epsilon for epsilon in _EPSILONS if epsilon > budget.epsilon]
     more = [(epsilon, then(own, Budget(epsilon, budget.delta))) for epsilon in larger]

@@ -321,6 +321,12 @@ class FamilySchema(Schema):
                     moved[i][some] = column
         return moved
 
+    def position(self, name: str) -> int:
+        """Also of a column by its name alone, where one of the two tables has it, as in rules."""
+        views = [f"{table}.{name}" for table in self.named]
+        known = [view for view in views if view in self._positions]
+        return super().position(known[0] if len(known) == 1 else name)
+
     @property
     def tables(self) -> tuple[Schema, Schema, Family]:
         """Parents, children, and how they belong together."""

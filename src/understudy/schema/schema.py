@@ -539,10 +539,9 @@ class Schema(Domain):
         names = [repr(column.name) for column in self.columns if isinstance(column, Identifier)]
         several = f": people may have several rows, told apart by {some(names)}" if names else ""
         return (
-            f'the schema leaves open who is protected (unit = "{OPEN}"){several}. Answer with `schema '
-            f"confirm … --unit COLUMN --max-rows K`, where K rows of each count, or with "
-            f"`--unit {ROW}` if one row is all of a person; in Python, schema.confirm(unit=COLUMN, "
-            f"max_rows=K) or schema.confirm(unit={ROW!r})"
+            f'the schema leaves open who is protected (unit = "{OPEN}"){several}. Answer with '
+            f"`understudy schema review`, or schema.confirm(unit=COLUMN, max_rows=K), where K rows of "
+            f"each count, or unit={ROW!r} if one row is all of a person"
         )
 
     # Files

@@ -27,7 +27,7 @@ from understudy.errors import SourceError
 from understudy.privacy.exact import ExactCounts
 from understudy.queries.families import EncodedFamilies, ViewCounts
 from understudy.quoting import unquoted
-from understudy.schema import Schema
+from understudy.schema import Identifier, Schema
 from understudy.schema.family import FamilySchema
 from understudy.source.base import (
     Native,
@@ -75,6 +75,12 @@ def _joined(tables: Sequence[Sparse]) -> Sparse:
     number = np.zeros(cells.size, np.int64)
     np.add.at(number, at, np.concatenate([number for _, number in tables]))
     return cells, number
+
+
+def _fits(source: Source, table: Schema) -> int:
+    """How many columns of a table a source has, beside those that name rows."""
+    own = {column.name for column in table.columns if not isinstance(column, Identifier)}
+    return len(own.intersection(source.columns))
 
 
 class FamilySource:
@@ -137,6 +143,13 @@ class FamilySource:
         parent, child, family = schema.tables
         others = schema.drop_other_columns
         if not self._flat:
+            if _fits(self._parents, child) > _fits(self._parents, parent) and (
+                _fits(self._children, parent) > _fits(self._children, child)
+            ):
+                raise SourceError(
+                    f"{self.describe()}: the first is the table of {family.child}, the second that of "
+                    f"{family.parent}: exchange them (--children names that of {family.child})"
+                )
             for source, table in ((self._parents, parent), (self._children, child)):
                 own = replace(table, drop_other_columns=others)
                 check_header(source.columns, own, source.describe())
@@ -153,11 +166,11 @@ class FamilySource:
         union = tuple(column for column in parent.columns if column.name in names)
         rules = (*parent.rules, *child.rules)
         flat = Schema((*child.columns, *union), rules=rules, drop_other_columns=others)
-        for whose, table in ((family.parent, parent), (family.child, child)):
-            if not {column.name for column in table.modelled}.intersection(self.columns):
+        for table, name in ((parent, family.parent), (child, family.child)):
+            if not _fits(self._parents, table):
                 raise SourceError(
-                    f"{self.describe()}: it has no column of {whose}; give both tables: that of "
-                    f"{family.child} by --children, or a pair of tables"
+                    f"{self.describe()}: it has no column of {name}; give both tables, that of "
+                    f"{family.child} by --children DATA, or as a pair"
                 )
         check_header(self.columns, flat, self.describe())
 

@@ -189,7 +189,7 @@ class MaxEntMethod(Method):
             rest = f"the other {left:,} follow from the model alone"
         elif closure:
             times = plan[Survey.AGAIN].times * self._units(closure)
-            measured += f"; the {times} least accurate are measured again"
+            measured += f"; the least accurate again, {times} times in all"
         return Forecast(
             f"{measured}; {rest}",
             2e8 + 20.0 * counted * d + 8.0 * records * d + 20.0 * many,
