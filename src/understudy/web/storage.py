@@ -37,7 +37,7 @@ class Summary:
     id: str
     created: str = ""
     epsilon: str = ""
-    rows: int = 0
+    size: str = ""
     method: str = ""
     bound: float = 0.0
     digest: str = ""
@@ -158,6 +158,14 @@ def _changes(file: Path) -> str:
     return f"{known.st_mtime_ns}:{known.st_size}"
 
 
+def _size(facts: Mapping[str, Any]) -> str:
+    """How many rows, or families with how many children: the rows of a family are weights."""
+    if families := facts.get("families"):
+        children = f"{int(families['children']):,} {facts['promise']['unit']['family']}"
+        return f"{int(families['parents']):,} families with {children}"
+    return f"{int(facts['rows']):,} rows"
+
+
 def _summary(identity: str, folder: Path) -> Summary:
     try:
         facts = read_manifest(folder)
@@ -165,7 +173,7 @@ def _summary(identity: str, folder: Path) -> Summary:
             identity,
             created=str(facts["created"]),
             epsilon=str(facts["promise"]["epsilon"]),
-            rows=int(facts["rows"]),
+            size=_size(facts),
             method=str(facts["method"]["name"]),
             bound=float(facts["certificate"]["bound"]),
             digest=str(facts["digest"]),

@@ -163,8 +163,10 @@ def test_decisions_are_answered_one_by_one_the_riskiest_first(custodian):
     key, text = first_question(page, at)
     assert key == "values:short"
     assert "the 3 values seen in ward" in text
-    answer(key=key, choice="private")
+    done = answer(key=key, choice="private", text="typed beside the button")
     assert Schema.load(schema).columns[1].values == "discover"
+    assert "Let releases find it privately." in done.text
+    assert "typed beside" not in done.text
 
     key, text = first_question(page, at)
     assert (key, "nearly all rows of age lie between about" in text) == ("bounds", True)

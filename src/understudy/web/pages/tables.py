@@ -100,7 +100,9 @@ def counts(table: Table) -> tuple[int | None, list[RowsPerUnit]]:
 
 def about_rows(table: Table, schema: Schema) -> int | None:
     """About how many rows or units count, in two digits, for a custodian to assume; None if unknown."""
-    return people.about_rows(schema, *counts(table))
+    rows, seen = counts(table)
+    # of two tables the rows are those of the parents, whose children alone were told apart
+    return people.about_rows(schema, rows, () if family_of(schema) else seen)
 
 
 @router.get("/tables/new")
