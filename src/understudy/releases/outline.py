@@ -305,7 +305,7 @@ class Room:
         own = books.facts
         before, after = gone(books.spent(), own), gone(books.after(budget, plan, unit), own)
         fit, takes = books.more_like(budget, plan, unit), after - before
-        if not fit:
+        if not fit and takes <= 1 - before:  # it is more than what adds up that does not fit
             takes = max(
                 takes, gone(Account(budget.epsilon, budget.delta, Fraction(), Fraction()), own)
             )

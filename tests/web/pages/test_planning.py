@@ -1,5 +1,6 @@
 """Plans, and the start of a release."""
 
+import os
 import re
 
 import pytest
@@ -9,8 +10,8 @@ from understudy.releases import prepare
 from understudy.web.pages.planning import PlanForm
 
 PLANS = [
-    ({"epsilon": "x"}, "not a number"),
-    ({"epsilon": ""}, "not a number"),
+    ({"epsilon": "x"}, "not understood"),
+    ({"epsilon": ""}, "not understood"),
     ({"epsilon": "0"}, "epsilon"),
     ({"method": "magic"}, "not known"),
     ({"workload": "/etc/passwd"}, "not understood"),
@@ -106,6 +107,32 @@ def test_a_page_from_before_another_release_starts_none(custodian):
     again = dict(re.findall(r'name="(once|begun)" value="(\w+)"', late.text))
     done = custodian.post("/tables/people/releases", **FAST, **again, name="second")
     assert str(done.url).endswith("/jobs/second")
+
+
+def test_what_does_not_fit_is_told_with_what_would(custodian):
+    put_table(custodian, epsilon="1")
+    custodian.post("/tables/people/releases", **{**FAST, "epsilon": "0.8"})
+    shown = custodian.post("/tables/people/releases", **FAST)
+    assert shown.status_code == 409
+    assert "Nothing was started" in custodian.told(shown)
+    (fits,) = re.findall(r"About ε = ([0-9.]+) would fit", shown.text)
+    for epsilon, fit in ((fits, True), ("0.8", False)):
+        asked = {**FAST, "epsilon": epsilon}
+        forecast = custodian.client.get("/tables/people/plan/forecast", params=asked).text
+        assert ("It does not fit" not in forecast) is fit
+
+
+def test_a_release_that_has_not_reserved_its_budget_is_named(custodian, monkeypatch):
+    put_table(custodian)
+    held = []
+    waits = lambda _folder, lock: held.append(os.dup(lock))  # noqa: E731
+    monkeypatch.setattr(custodian.site.jobs, "_launch", waits)
+    custodian.post("/tables/people/releases", **FAST, name="first")
+    forecast = custodian.client.get("/tables/people/plan/forecast", params=FAST).text
+    assert "first is being made and will take ε of the same budget" in forecast
+    os.close(*held)
+    forecast = custodian.client.get("/tables/people/plan/forecast", params=FAST).text
+    assert "being made" not in forecast
 
 
 def test_a_form_that_is_sent_twice_starts_one_release(custodian):

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from understudy.columns.unmodelled import Undeclared
 from understudy.errors import BudgetExhausted, InputError, UnderstudyError
 from understudy.game.methods import METHODS
-from understudy.privacy.budget import Budget
+from understudy.privacy.budget import Budget, decimal
 from understudy.privacy.cost import Plan
 from understudy.releases.outline import Room
 from understudy.schema import Modelled, Schema
@@ -25,7 +25,6 @@ from understudy.web.jobs import Job
 from understudy.web.pages.tables import about_rows, confirmed, family_of, plain_number, whole
 from understudy.web.site import Account, Here, Named, Site, account_of
 from understudy.web.workspace import Table
-from understudy.wording import percent
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -172,6 +171,8 @@ def _known(site: Site, table: Table) -> dict[str, Any]:
         account = account_of(ledger, table.id)
     schema = confirmed(table, account)
     empty = {"outline": None, "shown": [], "room": None, "problem": "", "status": 200}
+    untaken = (job for job in _started(site, table) if job.active)
+    empty |= {"pending": [job.name for job in untaken if not site.jobs.spent(job).charged]}
     shared = {"family": family_of(schema), "things": things(schema.unit), "counted": None}
     some = schema.modelled
     if isinstance(schema, FamilySchema):
@@ -198,8 +199,11 @@ async def _outlined(site: Site, known: dict[str, Any], form: PlanForm) -> dict[s
     except UnderstudyError as error:
         problem, status = site.problem(error)
         return {**known, "problem": problem, "status": status}
-    room = None if account is None else _room(account, known["schema"].unit, outline)
-    return {**known, "outline": outline, "shown": _shown(outline), "room": room}
+    known = {**known, "outline": outline, "shown": _shown(outline)}
+    if account is None:
+        return known
+    room, largest = _room(account, known["schema"].unit, outline)
+    return {**known, "room": room, "largest": largest}
 
 
 def _shown(outline: dict[str, Any]) -> list[tuple[str, float]]:
@@ -212,9 +216,12 @@ def _shown(outline: dict[str, Any]) -> list[tuple[str, float]]:
     return sorted(pairs, key=lambda pair: -pair[1])[:_SHOWN]
 
 
-def _room(account: Account, unit: Unit | None, outline: dict[str, Any]) -> Room:
+def _room(account: Account, unit: Unit | None, outline: dict[str, Any]) -> tuple[Room, str]:
+    """What a release takes of an account; and where it does not fit, the ε that would, if any."""
     budget, plan = Budget.from_json(outline["budget"]), Plan.from_json(outline["charges"])
-    return Room.of(account.books, budget, plan, unit)
+    room = Room.of(account.books, budget, plan, unit)
+    largest = 0 if room.fit else account.books.largest(budget, plan, unit)
+    return room, decimal(largest) if largest else ""
 
 
 @router.get("/tables/{identity}/plan/forecast")
@@ -281,11 +288,7 @@ def _require_left(
     account: Account, unit: Unit | None, outline: dict[str, Any], table: Table
 ) -> None:
     """Refuse early what the account cannot bear; the job's reservation is what decides."""
-    room = _room(account, unit, outline)
-    if not room.fit:
-        budget = Budget.from_json(outline["budget"])
+    if not _room(account, unit, outline)[0].fit:
         raise BudgetExhausted(
-            f"the release asks for {budget}, which takes {percent(room.takes)} of the total "
-            f"{account.dataset.budget} of {table.name}, and {percent(room.before)} is left. Nothing "
-            f"was spent; ask for less"
+            f"nothing was started, and nothing of the budget of {table.name} spent"
         )
