@@ -171,7 +171,7 @@ def _link(tables: Sequence[_Table]) -> tuple[int, str, str]:
         first, second = (table.name for table in tables)
         raise SchemaError(
             f"no column of {first} has a value of its own in every row that rows of {second} name, nor "
-            "the other way round; a schema of two tables needs such a key: see docs/families.md"
+            "the other way round; a schema of two tables needs such a key"
         )
     _, at, key, foreign = max(found, key=lambda each: each[0])
     return at, key, foreign

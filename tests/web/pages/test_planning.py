@@ -79,7 +79,23 @@ def test_a_purpose_is_planned_for_and_kept(custodian):
     shown = custodian.client.get("/tables/people/plan/forecast", params=wish).text
     assert "For model:age: tables with age: " in shown
     custodian.post("/tables/people/releases", **FAST, purpose="model:age")
-    assert custodian.site.jobs.all()[0].facts["choices"]["purpose"] == "model:age"
+    assert custodian.site.jobs.all()[0].facts["choices"]["purpose"] == ["model:age"]
+
+
+def test_a_purpose_may_name_several_columns(custodian):
+    assert PlanForm(purpose="subgroups", columns="a, b").purposes(()) == [
+        "subgroups:a",
+        "subgroups:b",
+    ]
+    assert PlanForm(purpose="model", columns="a, b").purposes(("a, b",)) == ["model:a, b"]
+    assert PlanForm(purpose="regression", columns="a ~ b").purposes(()) == ["regression:a ~ b"]
+    put_table(custodian)
+    wish = {"epsilon": "1", "purpose": "subgroups", "columns": "city, smoker"}
+    shown = custodian.client.get("/tables/people/plan/forecast", params=wish)
+    assert "tables with city and tables with smoker" in shown.text
+    wish["columns"] = "city, smokes"
+    shown = custodian.client.get("/tables/people/plan/forecast", params=wish)
+    assert custodian.told(shown).startswith("Unknown column &#39;smokes&#39;")
 
 
 def test_a_purpose_is_chosen_and_its_column_named(custodian):

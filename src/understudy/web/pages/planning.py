@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Form, Query, Request
@@ -70,8 +71,16 @@ class PlanForm(BaseModel, frozen=True):
         kind, _, columns = self.purpose.strip().partition(":")
         return kind, kind and (columns or self.columns.strip())
 
-    def choices(self, account: Account | None) -> dict[str, Any]:
-        """For `prepare`; InputError where something cannot be meant."""
+    def purposes(self, names: Sequence[str]) -> str | list[str] | None:
+        """What the rows are for, as `prepare` takes it; a comma in one of `names` parts nothing."""
+        kind, columns = self.aim
+        if not columns:
+            return kind or None
+        one = kind == "regression" or columns in names
+        return [f"{kind}:{each.strip()}" for each in ([columns] if one else columns.split(","))]
+
+    def choices(self, account: Account | None, names: Sequence[str] = ()) -> dict[str, Any]:
+        """For `prepare`, of a table with the columns `names`; InputError where it cannot be meant."""
         if self.method != "auto" and self.method not in METHODS:
             raise InputError(f"method = {self.method[:40]!r} is not known")
         for part in self.workload.split("+") if self.workload else ():
@@ -86,7 +95,7 @@ class PlanForm(BaseModel, frozen=True):
         chosen: dict[str, Any] = {
             "delta": plain_number(self.delta, "δ"),
             "workload": self.workload or None,
-            "purpose": f"{kind}:{columns}" if columns else kind or None,
+            "purpose": self.purposes(names),
             "method": self.method,
             "variations": bool(self.variations),
             "neighbours": str(account.dataset.relation) if account else "add-remove",
@@ -187,7 +196,7 @@ async def _outlined(site: Site, known: dict[str, Any], form: PlanForm) -> dict[s
     table, account = known["table"], known["account"]
     try:
         rows = whole(form.rows, "number of rows")
-        choices = form.choices(account)
+        choices = form.choices(account, known["names"])
         if rows is None and choices["rows_public"] is None:
             if "target_error" in choices:  # the ε that it finds is published
                 raise InputError(
@@ -198,6 +207,7 @@ async def _outlined(site: Site, known: dict[str, Any], form: PlanForm) -> dict[s
         outline = await site.workers.plan(table.schema.read_text(encoding="utf-8"), choices, rows)
     except UnderstudyError as error:
         problem, status = site.problem(error)
+        problem = re.sub(r"^purpose '[^']*': ", "", problem)  # which the page has in other words
         return {**known, "problem": problem, "status": status}
     known = {**known, "outline": outline, "shown": _shown(outline)}
     if account is None:
@@ -252,7 +262,7 @@ async def start_release(
         if not form.sure:
             raise InputError("tick the box that says that ε is to be spent")
         # The ε that the plan found for an error stands in the form; it is what is spent.
-        choices = form.model_copy(update={"target": ""}).choices(account)
+        choices = form.model_copy(update={"target": ""}).choices(account, known["names"])
         assumed, size = whole(form.rows, "number of rows"), whole(form.size, "synthetic rows")
         about = None if choices["rows_public"] else known["about"]  # for the forecast of time alone
         outline = await site.workers.plan(text, choices, assumed or about)
