@@ -508,6 +508,7 @@ def test_a_total_that_promises_hardly_anything_is_asked_about_once_more(custodia
     asked = custodian.post("/tables/people/budget", epsilon="1000", sure="yes")
     assert asked.status_code == 422
     assert "promises hardly anything" in custodian.told(asked)
+    assert "With its releases together" in custodian.told(asked)
     assert "at most 100 % of the time" in custodian.told(asked)
     assert 'name="large" value="1000"' in asked.text
     other = custodian.post("/tables/people/budget", epsilon="2000", large="1000", sure="yes")

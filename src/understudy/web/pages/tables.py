@@ -246,6 +246,7 @@ async def open_budget(
         budget, relation, composition, rows = form.facts()
         if budget.epsilon > _HARDLY_ANY and form.large != form.epsilon:
             means = meaning(float(budget.epsilon), float(budget.delta), unit, relation)
+            means = means.replace("this release", "its releases together")
             form = form.model_copy(update={"large": form.epsilon})
             raise InputError(
                 f"a total of ε = {decimal(budget.epsilon)} promises hardly anything. {means} If it is "
