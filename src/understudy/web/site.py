@@ -90,7 +90,13 @@ class Site:
         self.storage, self.throttle = Storage(self.workspace), Throttle()
         self._templates = environment("understudy.web")
         shown = (number, percent, left, points, duration, nothing, at_most, byte_size)
-        own = {"when": _when, "exact": _exact, "prose": _prose, "sentence": _sentence}
+        own = {
+            "when": _when,
+            "exact": _exact,
+            "prose": _prose,
+            "sentence": _sentence,
+            "tied": _tied,
+        }
         self._templates.filters.update({each.__name__: each for each in shown} | own)
         self._templates.globals.update(version=__version__, static=static_version())
 
@@ -159,6 +165,11 @@ def _when(text: str) -> str:
 def _exact(value: Any) -> str:
     """An ε without needless digits."""
     return f"{float(value):.6g}".replace("e-0", "e-")
+
+
+def _tied(text: str) -> str:
+    """A text in which no line ends between a number and its %."""
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def _sentence(text: str) -> str:
