@@ -12,6 +12,7 @@ from understudy.wording import (
     byte_size,
     domain,
     duration,
+    left,
     nothing,
     number,
     percent,
@@ -111,3 +112,8 @@ def test_what_a_column_may_hold_is_said_in_a_few_words(column, shown):
 def test_what_is_missing_is_named():
     column = Incomplete("x", wanted="integer", missing=("lower", "upper"))
     assert domain(column) == "an integer; to fill in: lower, upper"
+
+
+def test_all_is_left_only_where_nothing_is_spent():
+    told = [left(share) for share in (1.0, 0.99998, 0.995, 0.99, 0.0)]
+    assert told == ["100 %", "more than 99 %", "more than 99 %", "99 %", "0 %"]

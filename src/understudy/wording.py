@@ -45,6 +45,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
 
 
+def left(share: float) -> str:
+    """What is left of a budget: all of it only where nothing is spent."""
+    return "more than 99 %" if 0.995 <= share < 1 else percent(share)
+
+
 def points(error: float) -> str:
     """An error of a share, which is in percentage points everywhere: two digits that mean something."""
     number = percent(error).removesuffix(" %")

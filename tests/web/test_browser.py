@@ -225,6 +225,13 @@ def test_the_whole_way_by_keyboard_on_a_phone(phone, tmp_path, capsys):
         zipfile.ZipFile(download.value.path()).extractall(tmp_path)
         assert main(["verify", str(tmp_path / "people.release")]) == 0
         assert "all checks passed" in capsys.readouterr().out
+        for width in (320, 385, 400):  # with all its places in one line
+            page.set_viewport_size({"width": width, "height": 800})
+            tops = page.eval_on_selector_all(".top nav a", "all => all.map(a => a.offsetTop)")
+            assert len(set(tops)) == 1, width
+        with page.expect_download():
+            keys.to(page.get_by_role("button", name="Download", exact=True)).press()
+        page.get_by_text("the download begins by itself").wait_for()
 
         for number, path in enumerate(PLACES[:: examples(3, 1)], 10):
             page.goto(f"{server.base}/{path}")

@@ -181,7 +181,7 @@ def _link(tables: Sequence[_Table]) -> tuple[int, str, str]:
     if not found:
         raise SchemaError(
             f"{_why_apart(*tables)}; a schema of two tables needs a key, a column that has a value of "
-            "its own in nearly every row of one and that rows of the other name: see docs/families.md"
+            "its own in nearly every row of one and that rows of the other name"
         )
     _, at, key, foreign = max(found, key=lambda each: each[0])
     return at, key, foreign

@@ -384,7 +384,11 @@ def _one_list(group: Sequence[Column]) -> tuple[Option, ...]:
 
 
 def _pairs(columns: Sequence[Column]) -> Decision:
-    told = [f"that {c.name} is {_quoted(values_of(c), ' or ')}" for c in columns[:_NAMED]]
+    told = [
+        f"that {c.name} is {'' if _other(c) is None else 'hardly ever anything but '}"
+        f"{_quoted(values_of(c), ' or ')}"
+        for c in columns[:_NAMED]
+    ]
     more = [f"and so on for {len(columns) - _NAMED} more"] if len(columns) > _NAMED else []
     alone = any(len(values_of(c)) == 1 for c in columns)
     advice = "A single value tells that everybody has it." if alone else _LISTS

@@ -216,8 +216,8 @@ def read_layout(path: Path) -> Layout:
         raise SourceError(f"{where} is not text: save it as CSV in UTF-8, or as Parquet")
     if "\ufffd" in line:
         raise SourceError(
-            f"{where}: the header is not UTF-8 text (Latin-1, as old spreadsheets write it?): save it "
-            "as CSV in UTF-8, or as Parquet"
+            f"{where}: the header is not UTF-8 text (Latin-1, as old spreadsheets write it, or no "
+            "table at all?): save it as CSV in UTF-8, or as Parquet"
         )
     outside = "".join(line.split('"')[::2])
     separator = max(_SEPARATORS, key=outside.count)  # the first of them where none occurs

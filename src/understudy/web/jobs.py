@@ -24,7 +24,7 @@ from typing import Any
 from understudy.errors import InputError
 from understudy.releases.outline import gone
 from understudy.web.workspace import Workspace, now, read_json, unused, write_json
-from understudy.wording import number, percent
+from understudy.wording import left, small
 
 ACTIVE = ("starting", "waiting", "running", "cancelling")
 """States in which a process is at work."""
@@ -251,7 +251,7 @@ class Jobs:
             return Spent()
         ended = replace(release, outcome=release.outcome or "aborted")
         after = replace(books, releases={**books.releases, release.id: ended}).spent()
-        left = percent(max(0.0, 1 - gone(after, books.facts)))
+        rest = left(max(0.0, 1 - gone(after, books.facts)))
         return Spent(
             release.id,
             release.budget.to_json()["epsilon"],
@@ -259,7 +259,7 @@ class Jobs:
             release.planned,
             release.outcome or "open",
             books.facts.composition,
-            f"{left} of this table's budget of ε = {number(books.facts.budget.epsilon)} is left",
+            f"{rest} of this table's budget of ε = {small(books.facts.budget.epsilon)} is left",
         )
 
     def owners(self) -> dict[str, Job]:

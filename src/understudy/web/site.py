@@ -27,7 +27,16 @@ from understudy.web.people import People, Throttle
 from understudy.web.storage import Storage
 from understudy.web.workers import Workers
 from understudy.web.workspace import Table, Workspace, without_paths
-from understudy.wording import at_most, byte_size, duration, nothing, number, percent, points
+from understudy.wording import (
+    at_most,
+    byte_size,
+    duration,
+    left,
+    nothing,
+    number,
+    percent,
+    points,
+)
 
 
 def static_version() -> str:
@@ -80,8 +89,14 @@ class Site:
         """Keep what is made once."""
         self.storage, self.throttle = Storage(self.workspace), Throttle()
         self._templates = environment("understudy.web")
-        shown = (number, percent, points, duration, nothing, at_most, byte_size)
-        own = {"when": _when, "exact": _exact, "prose": _prose, "sentence": _sentence}
+        shown = (number, percent, left, points, duration, nothing, at_most, byte_size)
+        own = {
+            "when": _when,
+            "exact": _exact,
+            "prose": _prose,
+            "sentence": _sentence,
+            "tied": _tied,
+        }
         self._templates.filters.update({each.__name__: each for each in shown} | own)
         self._templates.globals.update(version=__version__, static=static_version())
 
@@ -150,6 +165,11 @@ def _when(text: str) -> str:
 def _exact(value: Any) -> str:
     """An ε without needless digits."""
     return f"{float(value):.6g}".replace("e-0", "e-")
+
+
+def _tied(text: str) -> str:
+    """A text in which no line ends between a number and its %."""
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def _sentence(text: str) -> str:

@@ -35,9 +35,10 @@ class Summary:
     """What a list shows of a release; `problem` where it cannot be read."""
 
     id: str
+    title: str = ""
     created: str = ""
     epsilon: str = ""
-    rows: int = 0
+    size: str = ""
     method: str = ""
     bound: float = 0.0
     digest: str = ""
@@ -88,7 +89,17 @@ class Storage:
     def summary(self, identity: str) -> Summary:
         """One line about a release."""
         folder = self._workspace.path("releases", identity)
-        return self._summaries.get(_state(folder, (MANIFEST,)), lambda: _summary(identity, folder))
+        return self._summaries.get(
+            _state(folder, (MANIFEST,)), lambda: _summary(identity, folder, self._title(identity))
+        )
+
+    def _title(self, identity: str) -> str:
+        return self.about(identity).title or identity
+
+    def about(self, identity: str) -> About:
+        """The title and the owner that a release was given; its name in addresses if it has none."""
+        facts = read_json(self._workspace.folder / "jobs" / identity / "job.json") or {}
+        return About(facts.get("name", identity), facts.get("owner") or None)
 
     def release(self, identity: str) -> Release:
         """The release; BundleError where it is damaged or of another version."""
@@ -126,12 +137,12 @@ class Storage:
             return None
         return Verification(tuple(Check(**each) for each in kept["checks"]), kept["digest"])
 
-    def report(self, identity: str, about: About, audit: Mapping[str, Any] | None) -> str:
+    def report(self, identity: str, audit: Mapping[str, Any] | None) -> str:
         """The report, as `understudy report` writes it of the folder that is downloaded."""
         from understudy.report import render
 
         folder = self._workspace.path("releases", identity)
-        digest = self.summary(identity).digest
+        digest, about = self.summary(identity).digest, self.about(identity)
         return self._reports.get(
             (*_state(folder), about, audit is None),
             lambda: render(
@@ -158,14 +169,23 @@ def _changes(file: Path) -> str:
     return f"{known.st_mtime_ns}:{known.st_size}"
 
 
-def _summary(identity: str, folder: Path) -> Summary:
+def _size(facts: Mapping[str, Any]) -> str:
+    """How many rows, or families with how many children: the rows of a family are weights."""
+    if families := facts.get("families"):
+        children = f"{int(families['children']):,} {facts['promise']['unit']['family']}"
+        return f"{int(families['parents']):,} families with {children}"
+    return f"{int(facts['rows']):,} rows"
+
+
+def _summary(identity: str, folder: Path, title: str) -> Summary:
     try:
         facts = read_manifest(folder)
         return Summary(
             identity,
+            title,
             created=str(facts["created"]),
             epsilon=str(facts["promise"]["epsilon"]),
-            rows=int(facts["rows"]),
+            size=_size(facts),
             method=str(facts["method"]["name"]),
             bound=float(facts["certificate"]["bound"]),
             digest=str(facts["digest"]),
@@ -176,4 +196,4 @@ def _summary(identity: str, folder: Path) -> Summary:
         problem = str(error)
     except (KeyError, TypeError, ValueError):
         problem = f"{folder} is damaged: its {MANIFEST} lacks what a release states"
-    return Summary(identity, problem=problem)
+    return Summary(identity, title, problem=problem)

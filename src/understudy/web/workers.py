@@ -218,6 +218,7 @@ def _draft_one(path: str) -> dict[str, Any]:
 def _draft_families(files: Sequence[tuple[str, str]], split: str) -> dict[str, Any]:
     from understudy.draft import children_per_parent, draft_families, draft_split
     from understudy.draft.families import table_name
+    from understudy.source import read, read_table
 
     if len(files) > 1 and split:
         raise InputError(f"split = {split[:60]!r} is for one file that holds both levels")
@@ -230,7 +231,9 @@ def _draft_families(files: Sequence[tuple[str, str]], split: str) -> dict[str, A
     at = int(not split and family.parent != names[0])
     counted = children_per_parent(schema, paths[-1 - at])
     columns = len(parents.columns) + len(children.columns)
-    return {**_drafted(schema, columns, counted.units, [counted]), "parents": at}
+    # a parent without children counts too
+    rows = counted.units if split else read_table(read(paths[at])).num_rows
+    return {**_drafted(schema, columns, rows, [counted]), "parents": at}
 
 
 def _drafted(

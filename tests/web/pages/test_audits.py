@@ -18,6 +18,9 @@ def test_an_audit_of_a_release(custodian, bundle):
     job = custodian.site.jobs.all()[0]
     assert job.state in ("finished", "failed"), job.progress
     if job.state == "finished":
-        assert "can never prove one" in custodian.client.get(f"/audits/{job.id}").text
+        shown = custodian.client.get(f"/audits/{job.id}").text
+        assert "can never prove one" in shown
+        assert "<h1>Audit of small</h1>" in shown
+        assert ">Audit of small</a>" in custodian.client.get("/audits").text
     else:
         assert "runs" in job.progress["message"]

@@ -1,5 +1,6 @@
 """Plans, and the start of a release."""
 
+import os
 import re
 
 import pytest
@@ -9,8 +10,8 @@ from understudy.releases import prepare
 from understudy.web.pages.planning import PlanForm
 
 PLANS = [
-    ({"epsilon": "x"}, "not a number"),
-    ({"epsilon": ""}, "not a number"),
+    ({"epsilon": "x"}, "not understood"),
+    ({"epsilon": ""}, "not understood"),
     ({"epsilon": "0"}, "epsilon"),
     ({"method": "magic"}, "not known"),
     ({"workload": "/etc/passwd"}, "not understood"),
@@ -78,7 +79,23 @@ def test_a_purpose_is_planned_for_and_kept(custodian):
     shown = custodian.client.get("/tables/people/plan/forecast", params=wish).text
     assert "For model:age: tables with age: " in shown
     custodian.post("/tables/people/releases", **FAST, purpose="model:age")
-    assert custodian.site.jobs.all()[0].facts["choices"]["purpose"] == "model:age"
+    assert custodian.site.jobs.all()[0].facts["choices"]["purpose"] == ["model:age"]
+
+
+def test_a_purpose_may_name_several_columns(custodian):
+    assert PlanForm(purpose="subgroups", columns="a, b").purposes(()) == [
+        "subgroups:a",
+        "subgroups:b",
+    ]
+    assert PlanForm(purpose="model", columns="a, b").purposes(("a, b",)) == ["model:a, b"]
+    assert PlanForm(purpose="regression", columns="a ~ b").purposes(()) == ["regression:a ~ b"]
+    put_table(custodian)
+    wish = {"epsilon": "1", "purpose": "subgroups", "columns": "city, smoker"}
+    shown = custodian.client.get("/tables/people/plan/forecast", params=wish)
+    assert "tables with city and tables with smoker" in shown.text
+    wish["columns"] = "city, smokes"
+    shown = custodian.client.get("/tables/people/plan/forecast", params=wish)
+    assert custodian.told(shown).startswith("Unknown column &#39;smokes&#39;")
 
 
 def test_a_purpose_is_chosen_and_its_column_named(custodian):
@@ -106,6 +123,32 @@ def test_a_page_from_before_another_release_starts_none(custodian):
     again = dict(re.findall(r'name="(once|begun)" value="(\w+)"', late.text))
     done = custodian.post("/tables/people/releases", **FAST, **again, name="second")
     assert str(done.url).endswith("/jobs/second")
+
+
+def test_what_does_not_fit_is_told_with_what_would(custodian):
+    put_table(custodian, epsilon="1")
+    custodian.post("/tables/people/releases", **{**FAST, "epsilon": "0.8"})
+    shown = custodian.post("/tables/people/releases", **FAST)
+    assert shown.status_code == 409
+    assert "Nothing was started" in custodian.told(shown)
+    (fits,) = re.findall(r"About ε = ([0-9.]+) would fit", shown.text)
+    for epsilon, fit in ((fits, True), ("0.8", False)):
+        asked = {**FAST, "epsilon": epsilon}
+        forecast = custodian.client.get("/tables/people/plan/forecast", params=asked).text
+        assert ("It does not fit" not in forecast) is fit
+
+
+def test_a_release_that_has_not_reserved_its_budget_is_named(custodian, monkeypatch):
+    put_table(custodian)
+    held = []
+    waits = lambda _folder, lock: held.append(os.dup(lock))  # noqa: E731
+    monkeypatch.setattr(custodian.site.jobs, "_launch", waits)
+    custodian.post("/tables/people/releases", **FAST, name="first")
+    forecast = custodian.client.get("/tables/people/plan/forecast", params=FAST).text
+    assert "first is being made and will take ε of the same budget" in forecast
+    os.close(*held)
+    forecast = custodian.client.get("/tables/people/plan/forecast", params=FAST).text
+    assert "being made" not in forecast
 
 
 def test_a_form_that_is_sent_twice_starts_one_release(custodian):

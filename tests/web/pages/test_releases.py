@@ -3,6 +3,7 @@
 import json
 import re
 import zipfile
+from dataclasses import replace
 from io import BytesIO
 
 from pyarrow import csv
@@ -201,6 +202,20 @@ def test_a_release_is_for_custodians_until_one_publishes_it(analyst, bundle):
         assert '<span class="chip good">published</span>' in told
     assert "/releases/small" in analyst.client.get("/releases").text
     assert analyst.client.get("/releases/small").status_code == 200
+
+
+def test_what_would_make_a_release_better_is_for_who_makes_them(analyst, bundle, monkeypatch):
+    put_bundle(analyst, bundle)
+    site = analyst.client.app.state.site
+    judged, question = site.storage.guide("small")
+    judged = replace(judged, advice="Try more rows, or ε = 4.")
+    monkeypatch.setattr(site.storage, "guide", lambda _: (judged, question))
+    shown = analyst.client.get("/releases/small").text
+    with TestClient(analyst.client.app) as client:
+        Page(client, analyst.folder).enter()
+        assert judged.advice in client.get("/releases/small").text
+    assert judged.good_for in shown
+    assert judged.advice not in shown
 
 
 def test_fresh_rows_of_one_kind(custodian, bundle):

@@ -163,8 +163,10 @@ def test_decisions_are_answered_one_by_one_the_riskiest_first(custodian):
     key, text = first_question(page, at)
     assert key == "values:short"
     assert "the 3 values seen in ward" in text
-    answer(key=key, choice="private")
+    done = answer(key=key, choice="private", text="typed beside the button")
     assert Schema.load(schema).columns[1].values == "discover"
+    assert "Let releases find it privately." in done.text
+    assert "typed beside" not in done.text
 
     key, text = first_question(page, at)
     assert (key, "nearly all rows of age lie between about" in text) == ("bounds", True)
@@ -476,11 +478,11 @@ def test_a_schema_with_a_unit_comes_as_text(custodian, make):
 
 
 BUDGETS = [
-    ({"epsilon": ""}, "not a number"),
-    ({"epsilon": "-1"}, "not a number"),
+    ({"epsilon": ""}, "not understood"),
+    ({"epsilon": "-1"}, "not understood"),
     ({"epsilon": "0"}, "epsilon"),
-    ({"epsilon": "1e99999999"}, "not a number"),
-    ({"epsilon": "nan"}, "not a number"),
+    ({"epsilon": "1e99999999"}, "not understood"),
+    ({"epsilon": "nan"}, "not understood"),
     ({"epsilon": "1", "delta": "2"}, "delta"),
     ({"epsilon": "1", "neighbours": "friends"}, "check: neighbours"),
     ({"epsilon": "1", "neighbours": "replace"}, "number of rows public"),
@@ -501,10 +503,27 @@ def test_a_budget_that_cannot_be(custodian, form, said):
         assert ledger.datasets() == []
 
 
+def test_a_total_that_promises_hardly_anything_is_asked_about_once_more(custodian):
+    put_table(custodian, epsilon=None)
+    asked = custodian.post("/tables/people/budget", epsilon="1000", sure="yes")
+    assert asked.status_code == 422
+    assert "promises hardly anything" in custodian.told(asked)
+    assert "With its releases together" in custodian.told(asked)
+    assert "at most 100 % of the time" in custodian.told(asked)
+    assert 'name="large" value="1000"' in asked.text
+    other = custodian.post("/tables/people/budget", epsilon="2000", large="1000", sure="yes")
+    assert other.status_code == 422
+    custodian.post("/tables/people/budget", epsilon="1000", large="1000", sure="yes")
+    assert "<b>100 %</b> left of ε = 1000" in custodian.client.get("/tables/people").text
+    custodian.post("/tables/people/releases", **FAST)
+    for page in ("/tables/people", "/jobs/people-1"):
+        assert "more than 99 %" in custodian.client.get(page).text
+
+
 def test_a_budget_is_declared_once(custodian):
     put_table(custodian, epsilon=None)
     custodian.post("/tables/people/budget", epsilon="2", sure="yes")
-    response = custodian.post("/tables/people/budget", epsilon="20", sure="yes")
+    response = custodian.post("/tables/people/budget", epsilon="5", sure="yes")
     assert "a budget is never changed" in custodian.told(response)
     assert str(custodian.folder) not in response.text
 

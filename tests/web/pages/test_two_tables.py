@@ -1,10 +1,12 @@
 """Two tables on the page: from two files, or a flat one, to a release of families and its answers."""
 
+import json
 import zipfile
 from io import BytesIO
 
 import pytest
 from bench import households as homes
+from pyarrow import compute as pc
 from pyarrow import csv
 
 import understudy as us
@@ -87,6 +89,9 @@ def test_a_release_of_two_tables_and_its_answers(custodian, files):
     )
     assert us.verify(page.folder / "releases" / "homes").passed
     at = "/releases/homes"
+    both = json.loads((page.folder / "releases" / "homes" / "release.json").read_text())["families"]
+    size = f"{both['parents']:,} families with {both['children']:,} persons by maxent"
+    assert size in page.client.get("/releases").text
     shown = page.client.get(
         at, params={"q": "`persons.age` >= 40 and `households.tenure` = 'owned'"}
     )
@@ -115,6 +120,15 @@ def test_a_release_of_two_tables_and_its_answers(custodian, files):
         assert (again / part.name).read_bytes() == part.read_bytes()
     damaged = zipped(homes, children=(homes / "parents.parquet").read_bytes())
     assert page.upload("x.zip", damaged, to="/import").status_code == 422
+
+
+def test_parents_without_children_count(custodian, files):
+    page, few = custodian, csv.read_csv(BytesIO(files[1]))
+    few = few.filter(pc.less(pc.index_in(few[homes.KEY], few[homes.KEY].unique()), 300))
+    drafted(page, (files[0], csv_bytes(few)))
+    page.post(f"{AT}/schema/confirm")
+    planned = page.client.get(f"{AT}/plan/forecast", params={"epsilon": "1"}).text
+    assert "<b>600 households with their persons</b>" in planned
 
 
 def split(page):

@@ -27,7 +27,7 @@ def audits_of(site: Site, release: str | None = None) -> list[tuple[str, dict[st
         if not isinstance(audit, dict) or not isinstance(of, dict):
             continue
         if release is None or of.get("release") == release:
-            audits.append((identity, {**audit, "release": of.get("release")}))
+            audits.append((identity, {**audit, "name": of.get("name", identity)}))
     return audits
 
 
@@ -47,8 +47,8 @@ async def show_audit(request: Request, site: Here, identity: str) -> Response:
     audit = read_json(folder / "audit.json")
     if not isinstance(audit, dict):
         raise InputError("this audit is damaged: its audit.json cannot be read; run it again")
-    release = (read_json(folder / "of.json") or {}).get("release", "")
-    known = {"audit": audit, "identity": identity, "release": release}
+    of = read_json(folder / "of.json") or {}
+    known = {"audit": audit, "title": of.get("name", identity), "release": of.get("release", "")}
     return site.page(request, "audit.html", here="audits", **known)
 
 
@@ -57,6 +57,7 @@ def start_audit(
     request: Request, site: Here, release: Typed = "", runs: Typed = "48", canaries: Typed = "20"
 ) -> Response:
     """Begin an audit, in a process of its own; no protected row is read and nothing is charged."""
+    title = site.storage.summary(release).title
     site.storage.release(release)  # there, and whole
     facts = {
         "release": release,
@@ -69,5 +70,5 @@ def start_audit(
         raise InputError(
             f"an audit has at most {_MOST_RUNS:,} runs and {_MOST_CANARIES:,} planted records"
         )
-    job = site.jobs.start("audit", f"audit of {release}", facts, {})
+    job = site.jobs.start("audit", f"audit of {title}", facts, {})
     return RedirectResponse(f"/jobs/{job.id}", 303)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Form, Query, Request
@@ -13,7 +14,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from understudy.columns.unmodelled import Undeclared
 from understudy.errors import BudgetExhausted, InputError, UnderstudyError
 from understudy.game.methods import METHODS
-from understudy.privacy.budget import Budget
+from understudy.privacy.budget import Budget, decimal
 from understudy.privacy.cost import Plan
 from understudy.releases.outline import Room
 from understudy.schema import Modelled, Schema
@@ -25,7 +26,6 @@ from understudy.web.jobs import Job
 from understudy.web.pages.tables import about_rows, confirmed, family_of, plain_number, whole
 from understudy.web.site import Account, Here, Named, Site, account_of
 from understudy.web.workspace import Table
-from understudy.wording import percent
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -71,8 +71,16 @@ class PlanForm(BaseModel, frozen=True):
         kind, _, columns = self.purpose.strip().partition(":")
         return kind, kind and (columns or self.columns.strip())
 
-    def choices(self, account: Account | None) -> dict[str, Any]:
-        """For `prepare`; InputError where something cannot be meant."""
+    def purposes(self, names: Sequence[str]) -> str | list[str] | None:
+        """What the rows are for, as `prepare` takes it; a comma in one of `names` parts nothing."""
+        kind, columns = self.aim
+        if not columns:
+            return kind or None
+        one = kind == "regression" or columns in names
+        return [f"{kind}:{each.strip()}" for each in ([columns] if one else columns.split(","))]
+
+    def choices(self, account: Account | None, names: Sequence[str] = ()) -> dict[str, Any]:
+        """For `prepare`, of a table with the columns `names`; InputError where it cannot be meant."""
         if self.method != "auto" and self.method not in METHODS:
             raise InputError(f"method = {self.method[:40]!r} is not known")
         for part in self.workload.split("+") if self.workload else ():
@@ -87,7 +95,7 @@ class PlanForm(BaseModel, frozen=True):
         chosen: dict[str, Any] = {
             "delta": plain_number(self.delta, "δ"),
             "workload": self.workload or None,
-            "purpose": f"{kind}:{columns}" if columns else kind or None,
+            "purpose": self.purposes(names),
             "method": self.method,
             "variations": bool(self.variations),
             "neighbours": str(account.dataset.relation) if account else "add-remove",
@@ -172,6 +180,8 @@ def _known(site: Site, table: Table) -> dict[str, Any]:
         account = account_of(ledger, table.id)
     schema = confirmed(table, account)
     empty = {"outline": None, "shown": [], "room": None, "problem": "", "status": 200}
+    untaken = (job for job in _started(site, table) if job.active)
+    empty |= {"pending": [job.name for job in untaken if not site.jobs.spent(job).charged]}
     shared = {"family": family_of(schema), "things": things(schema.unit), "counted": None}
     some = schema.modelled
     if isinstance(schema, FamilySchema):
@@ -186,7 +196,7 @@ async def _outlined(site: Site, known: dict[str, Any], form: PlanForm) -> dict[s
     table, account = known["table"], known["account"]
     try:
         rows = whole(form.rows, "number of rows")
-        choices = form.choices(account)
+        choices = form.choices(account, known["names"])
         if rows is None and choices["rows_public"] is None:
             if "target_error" in choices:  # the ε that it finds is published
                 raise InputError(
@@ -197,9 +207,13 @@ async def _outlined(site: Site, known: dict[str, Any], form: PlanForm) -> dict[s
         outline = await site.workers.plan(table.schema.read_text(encoding="utf-8"), choices, rows)
     except UnderstudyError as error:
         problem, status = site.problem(error)
+        problem = re.sub(r"^purpose '[^']*': ", "", problem)  # which the page has in other words
         return {**known, "problem": problem, "status": status}
-    room = None if account is None else _room(account, known["schema"].unit, outline)
-    return {**known, "outline": outline, "shown": _shown(outline), "room": room}
+    known = {**known, "outline": outline, "shown": _shown(outline)}
+    if account is None:
+        return known
+    room, largest = _room(account, known["schema"].unit, outline)
+    return {**known, "room": room, "largest": largest}
 
 
 def _shown(outline: dict[str, Any]) -> list[tuple[str, float]]:
@@ -212,9 +226,12 @@ def _shown(outline: dict[str, Any]) -> list[tuple[str, float]]:
     return sorted(pairs, key=lambda pair: -pair[1])[:_SHOWN]
 
 
-def _room(account: Account, unit: Unit | None, outline: dict[str, Any]) -> Room:
+def _room(account: Account, unit: Unit | None, outline: dict[str, Any]) -> tuple[Room, str]:
+    """What a release takes of an account; and where it does not fit, the ε that would, if any."""
     budget, plan = Budget.from_json(outline["budget"]), Plan.from_json(outline["charges"])
-    return Room.of(account.books, budget, plan, unit)
+    room = Room.of(account.books, budget, plan, unit)
+    largest = 0 if room.fit else account.books.largest(budget, plan, unit)
+    return room, decimal(largest) if largest else ""
 
 
 @router.get("/tables/{identity}/plan/forecast")
@@ -245,7 +262,7 @@ async def start_release(
         if not form.sure:
             raise InputError("tick the box that says that ε is to be spent")
         # The ε that the plan found for an error stands in the form; it is what is spent.
-        choices = form.model_copy(update={"target": ""}).choices(account)
+        choices = form.model_copy(update={"target": ""}).choices(account, known["names"])
         assumed, size = whole(form.rows, "number of rows"), whole(form.size, "synthetic rows")
         about = None if choices["rows_public"] else known["about"]  # for the forecast of time alone
         outline = await site.workers.plan(text, choices, assumed or about)
@@ -281,11 +298,7 @@ def _require_left(
     account: Account, unit: Unit | None, outline: dict[str, Any], table: Table
 ) -> None:
     """Refuse early what the account cannot bear; the job's reservation is what decides."""
-    room = _room(account, unit, outline)
-    if not room.fit:
-        budget = Budget.from_json(outline["budget"])
+    if not _room(account, unit, outline)[0].fit:
         raise BudgetExhausted(
-            f"the release asks for {budget}, which takes {percent(room.takes)} of the total "
-            f"{account.dataset.budget} of {table.name}, and {percent(room.before)} is left. Nothing "
-            f"was spent; ask for less"
+            f"nothing was started, and nothing of the budget of {table.name} spent"
         )

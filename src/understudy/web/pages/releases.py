@@ -31,7 +31,6 @@ from understudy.releases.bundle import read_manifest
 from understudy.releases.families import FamilyRelease
 from understudy.releases.verify import Verification
 from understudy.report.estimated import headlines
-from understudy.report.page import About
 from understudy.report.words import promise
 from understudy.units import scope, things
 from understudy.web.errors import Missing, status_of
@@ -42,7 +41,7 @@ from understudy.web.pages.tables import family_of, whole
 from understudy.web.people import Role
 from understudy.web.site import Here, Site, Typed
 from understudy.web.uploads import received
-from understudy.web.workspace import read_json, without_paths
+from understudy.web.workspace import without_paths
 from understudy.wording import between, domain
 
 
@@ -70,22 +69,11 @@ _REPORT_POLICY = (
 )
 
 
-def about(site: Site, identity: str) -> About:
-    """The title and the owner that a release was given; its name in addresses if it has none."""
-    facts = read_json(site.workspace.folder / "jobs" / identity / "job.json") or {}
-    return About(facts.get("name", identity), facts.get("owner") or None)
-
-
-def title_of(site: Site, identity: str) -> str:
-    """What a release is called."""
-    return about(site, identity).title or identity
-
-
 @router.get("/releases")
 async def list_releases(request: Request, site: Here) -> Response:
     """Every release that whoever asks may see, the newest first."""
     titled = [
-        (summary, title_of(site, summary.id), site.workspace.published(summary.id))
+        (summary, site.workspace.published(summary.id))
         for summary in site.storage.summaries()
         if _may_see(site, request, summary.id)
     ]
@@ -110,7 +98,6 @@ def _shown(
     known = {
         "release": release,
         "summary": site.storage.summary(identity),
-        "title": title_of(site, identity),
         "published": site.workspace.published(identity),
         "analysts": Role.ANALYST in site.people.users().values(),
         "columns": [(c.name, domain(c), shown_values(c)) for c in release.schema.modelled],
@@ -246,7 +233,7 @@ def estimate(request: Request, site: Here, identity: str, q: str = "") -> Respon
 def check(request: Request, site: Here, identity: str) -> Response:
     """Every check that `understudy verify` makes, and what it found."""
     verdict = site.storage.verification(identity)
-    return _checks(request, site, verdict, identity, title_of(site, identity))
+    return _checks(request, site, verdict, identity, site.storage.summary(identity).title)
 
 
 def _checks(
@@ -265,7 +252,7 @@ def report(site: Here, identity: str) -> Response:
     """The report: one page without scripts."""
     audits = audits_of(site, identity)
     audit = audits[-1][1] if audits else None
-    text = site.storage.report(identity, about(site, identity), audit)
+    text = site.storage.report(identity, audit)
     return HTMLResponse(text, headers={"content-security-policy": _REPORT_POLICY})
 
 

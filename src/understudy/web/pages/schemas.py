@@ -287,7 +287,8 @@ def _answers(decision: Decision, form: Mapping[str, str]) -> list[tuple[Decision
     choice = form.get("choice", "")
     if choice not in tuple(Choice):
         raise InputError(f"choice = {choice[:40]!r} is no answer; use one of the buttons")
-    return [(about, Choice(choice), form.get("text", ""))]
+    # what was typed beside another button is not the answer
+    return [(about, Choice(choice), form.get("text", "") if choice == Choice.REPLACE else "")]
 
 
 @router.post("/tables/{identity}/schema/confirm")

@@ -16,9 +16,10 @@ from understudy.draft import RowsPerUnit, people
 from understudy.draft.answers import Decision
 from understudy.draft.review import decisions
 from understudy.errors import InputError, SchemaError, UnderstudyError
-from understudy.privacy.budget import Budget
+from understudy.privacy.budget import Budget, decimal
 from understudy.privacy.ledger import Composition
 from understudy.privacy.relation import Relation
+from understudy.report.words import meaning
 from understudy.schema import Schema
 from understudy.schema.family import Family, FamilySchema
 from understudy.web.errors import Missing, NotReady
@@ -32,6 +33,7 @@ router = APIRouter(default_response_class=HTMLResponse)
 _NUMBER = re.compile(r"[0-9]{0,9}(\.[0-9]{0,18})?(e-?[0-9]{1,2})?", re.IGNORECASE)
 _GROUPS = re.compile(r"[0-9]{1,3}([, ][0-9]{3})+")
 _LONGEST_NAME = 80
+_HARDLY_ANY = 10  # A total ε above this is asked about once more
 
 
 def plain_number(text: str, name: str) -> str:
@@ -42,7 +44,9 @@ def plain_number(text: str, name: str) -> str:
             f"{name} = {text[:40]!r}: a comma may mean thousands or decimals; write 0.5 or 1000"
         )
     if not text or not _NUMBER.fullmatch(text) or text.lower().startswith(("e", ".e")):
-        raise InputError(f"{name} = {text[:40]!r} is not a number; give one such as 1 or 0.5")
+        raise InputError(
+            f"{name} = {text[:40]!r} is not understood; give a number such as 1 or 0.5"
+        )
     return text
 
 
@@ -100,7 +104,9 @@ def counts(table: Table) -> tuple[int | None, list[RowsPerUnit]]:
 
 def about_rows(table: Table, schema: Schema) -> int | None:
     """About how many rows or units count, in two digits, for a custodian to assume; None if unknown."""
-    return people.about_rows(schema, *counts(table))
+    rows, seen = counts(table)
+    # of two tables the rows are those of the parents, whose children alone were told apart
+    return people.about_rows(schema, rows, () if family_of(schema) else seen)
 
 
 @router.get("/tables/new")
@@ -213,6 +219,8 @@ class BudgetForm(BaseModel, frozen=True):
     neighbours: Relation = Relation.ADD_REMOVE
     rows_public: str = ""
     composition: Composition | Literal[""] = ""
+    large: str = ""
+    """The ε that was said to promise hardly anything, so that it is meant when it comes again."""
     sure: str = ""
 
     def facts(self) -> tuple[Budget, Relation, Composition | None, int | None]:
@@ -235,8 +243,18 @@ async def open_budget(
     """Declare the total budget of a table, once."""
     try:
         unit = confirmed(table, None).unit
+        budget, relation, composition, rows = form.facts()
+        if budget.epsilon > _HARDLY_ANY and form.large != form.epsilon:
+            means = meaning(float(budget.epsilon), float(budget.delta), unit, relation)
+            means = means.replace("this release", "its releases together")
+            form = form.model_copy(update={"large": form.epsilon})
+            raise InputError(
+                f"a total of ε = {decimal(budget.epsilon)} promises hardly anything. {means} If it is "
+                "meant, tick the box again"
+            )
         with site.workspace.ledger() as ledger:
-            ledger.open_dataset(table.id, *form.facts(), None if unit is None else unit.column)
+            column = None if unit is None else unit.column
+            ledger.open_dataset(table.id, budget, relation, composition, rows, column)
     except InputError as error:
         return _table(request, site, table, *site.problem(error), form)
     return RedirectResponse(f"/tables/{table.id}", 303)

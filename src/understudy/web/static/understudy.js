@@ -97,6 +97,9 @@ for (const step of document.querySelectorAll("[data-wait]")) {
   addEventListener("pageshow", () => { step.textContent = said; });
 }
 
+// Fresh rows take a while before the browser has any of them to save.
+find("#more")?.addEventListener("submit", () => { find("#making").hidden = false; });
+
 // An error has a page of its own; what was typed stands on the one before.
 for (const back of document.querySelectorAll("[data-back]")) {
   back.hidden = history.length < 2;
