@@ -282,7 +282,7 @@ def survey(rng: Rng) -> Table:
         ),
         "dose": (_pick(rng, [100, 250, 500]), is_("list", values=[100, 250, 500], ordinal=True)),
         "month": (list(rng.integers(1, 13, ROWS)), is_("integer", lower=1, upper=12)),
-        "empty": ([""] * ROWS, is_("identifier")),
+        "empty": ([""] * ROWS, is_("text")),
         "smoker": (_pick(rng, ["true", "false"]), is_("boolean")),
         "visits": (list(rng.negative_binomial(0.4, 0.05, ROWS)), is_("shape", type="integer")),
     }

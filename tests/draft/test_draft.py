@@ -204,18 +204,31 @@ class TestGuesses:
     def test_a_running_number_is_an_id(self):
         assert isinstance(drafted(range(1, 1000)), Identifier)
 
+    def test_a_list_that_is_public_needs_no_holders(self):
+        found = drafted(["Nein"] * ROWS + ["Ja"] * 2)
+        assert (column_facts(found)["values"], found.read_from_rows) == (
+            ("Nein", "Ja"),
+            ("type", "nullable"),
+        )
+        assert column_facts(drafted(["no", "yes", "no"]))["values"] == ("no", "yes")
+
+    def test_amounts_as_accounts_write_them(self):
+        cents = RNG.integers(-99_999, 99_999, ROWS) / 100
+        for sign in ("({})", "{}-"):
+            texts = [f"{n:.2f}" if n >= 0 else sign.format(f"{-n:.2f}") for n in cents]
+            facts = column_facts(drafted(texts))
+            assert (facts["type"], facts["format"]) == ("number", "0.00")
+
     def test_many_words_are_not_listed(self):
         assert column_facts(drafted([f"w{i % 400}" for i in range(8000)]))["values"] == "discover"
 
     def test_a_column_without_values_is_left_out(self):
         for column in (drafted([None, None]), drafted([float("nan")] * 3), drafted(["", "?"])):
-            assert isinstance(column, Identifier)
-            assert column.dropped
+            assert isinstance(column, Text)
 
     def test_lists_are_dropped(self):
         column = drafted([[1], [2, 3]])
-        assert isinstance(column, Identifier)
-        assert column.dropped
+        assert isinstance(column, Text)
 
     def test_decimals_keep_their_type(self):
         cells = [Decimal(i) / 8 for i in range(80)]
@@ -417,7 +430,16 @@ class TestDates:
 
     @pytest.mark.parametrize(
         "form",
-        ["%m/%d/%Y", "%d.%m.%Y", "%d.%m.%y", "%m/%d/%y", "%d%b%Y", "%B %d, %Y", "%d-%b-%y"],
+        [
+            "%m/%d/%Y",
+            "%d.%m.%Y",
+            "%d.%m.%y",
+            "%m/%d/%y",
+            "%d%b%Y",
+            "%B %d, %Y",
+            "%d-%b-%y",
+            "%Y年%m月%d日",
+        ],
     )
     @pytest.mark.parametrize("bare", [False, True])
     def test_are_read_as_they_are_written(self, form, bare):
@@ -426,7 +448,7 @@ class TestDates:
         facts = column_facts(drafted(texts))
         assert (facts["type"], facts["format"]) == ("date", form)
 
-    @pytest.mark.parametrize("form", ["%m/%d/%Y %I:%M %p", "%d.%m.%y %H:%M"])
+    @pytest.mark.parametrize("form", ["%m/%d/%Y %I:%M %p", "%d.%m.%y %H:%M", "%d-%b-%Y %H:%M"])
     def test_with_a_clock(self, form):
         texts = [f"{datetime(d.year, d.month, d.day, d.day % 24, 5):{form}}" for d in self.DAYS]
         facts = column_facts(drafted(texts))

@@ -30,6 +30,7 @@ _PERSONS = _ROLES | _set(
     élève étudiant participante alumno estudiante
     kunde kunden patienten personal mitarbeiter mitglied klient klienten cliente paciente empleado
     usager salarié
+    begünstigter beguenstigter auftraggeber empfänger empfaenger kontoinhaber payee payer
     """
 )
 _WHO = _PERSONS | _set(
@@ -121,7 +122,7 @@ _GRADES = _set("grade rating class tier band level score subgrade quality risk")
 _HIERARCHIES = (
     (_set("icd diag diagnosis diagnoses dx atc drg cpt"), (3, 1)),
     (_set("zip zipcode postcode postal plz"), (3, 1)),
-    (_set("naics sic soc isco nace isic hs cpc"), (3, 2)),
+    (_set("naics sic soc isco nace isic"), (3, 2)),
     (_set("fips"), (2,)),
 )
 """Codes whose beginnings are coarser codes, and how long these are."""

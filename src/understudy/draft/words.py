@@ -58,6 +58,7 @@ _AMOUNT = re.compile(
 )
 _ICD = re.compile(r"[A-TV-Z]\d[\dA-Z](\.?[\dA-Z]{1,4})?")
 _PHRASE = re.compile(r".*[^\W\d_]{4}.*")  # A word: the beginning of what has one is no coarser code
+_LONG_NUMBER = re.compile(r"(\D{0,9}\d){8,}\D{0,9}")
 _TOKEN = re.compile(r"(?=\S*\d)\S{4,}")
 _CODE = re.compile(r"[^\d]{1,30}|[<>≤≥]=?\s*\d+(\.\d+)?|\d+(\.\d+)?\s*\+")
 
@@ -90,10 +91,11 @@ def sort_of(name: Name, texts: Sequence[str], counts: NDArray[np.integer]) -> So
     few = distinct > LEAST_HOLDERS and (distinct > rows / 5 or name.of_a_person)
     if name.identifies and (distinct > _MANY or few or distinct == rows > 2):
         return Sort.IDENTIFIER
-    if (
-        shared < _FOUND and rows > LEAST_HOLDERS and not prefixes(name, some)
-    ):  # hardly one that many hold
-        dated = _mostly(some, _DATED, 0.6) or _mostly(some, _AMOUNT)
+    dated = _mostly(some, _DATED, 0.6) or _mostly(some, _AMOUNT)
+    coded = bool(prefixes(name, some))
+    if distinct > _MANY and not (dated or coded) and _mostly(some, _LONG_NUMBER):
+        return Sort.IDENTIFIER  # accounts, phones, articles: one may have any number of rows
+    if shared < _FOUND and rows > LEAST_HOLDERS and not coded:  # hardly one that many hold
         if name.prose or _is_long(some) or (dated and distinct > rows / 2 and not name.identifies):
             return Sort.PROSE
         tokens = distinct > rows / 20 and _mostly(some, _TOKEN) and not dated
