@@ -303,7 +303,7 @@ def _who(schema: Schema, seen: Sequence[RowsPerUnit]) -> Decision:
 
 def _units(schema: Schema, seen: Sequence[RowsPerUnit]) -> Iterator[Option]:
     """Who may be protected, with what each choice costs."""
-    for found in sorted(seen, key=lambda each: not Name(each.column).of_a_person):
+    for found in seen:
         for most, words in found.sensible():
             yield Option(f"{found.column} {most}", words)
     if schema.unit_word == OPEN:

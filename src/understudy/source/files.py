@@ -262,7 +262,7 @@ def _check_first_line(columns: tuple[str, ...], where: str) -> None:
             f"{where} seems to have no header, its first line holds only numbers: {_ADD_A_HEADER}"
         )
     empty = [at for at, name in enumerate(columns, 1) if not name.strip()]
-    if 2 * len(empty) >= len(columns) and (len(columns) > 2 or columns[0].strip()):
+    if 2 * len(empty) >= len(columns) and (len(columns) > 2 or 1 not in empty):
         raise SourceError(
             f"{where}: the first line seems to be a title, as most of its cells are empty: take away "
             "what stands above the names of the columns, and whatever names groups of them"
