@@ -332,6 +332,15 @@ def test_a_table_of_one_column_is_listed_and_confirmed(tmp_path: Path):
     assert (shown.code, shown.out.count("--public")) == (0, 2)
 
 
+def test_facts_of_a_list_of_numbers_are_such_as_numbers(draft: Path):
+    draft.write_text(draft.read_text().replace('["F", "M"]', "[1.5, 2.0, 7.25]"))
+    shown = run("schema", "review", draft, "--list").out
+    line = next(line for line in shown.splitlines() if "sex=" in line)
+    given = shlex.split(line.partition("such as: ")[2])
+    assert given == ["--set", "sex=1, 2, 3"]
+    assert run("schema", "review", draft, *given).code == 0
+
+
 def test_where_nobody_was_found_with_several_rows_that_is_the_first_answer(draft: Path):
     text = draft.read_text().replace('unit = "?"', 'read_from_rows = ["unit"]')
     draft.write_text(text)

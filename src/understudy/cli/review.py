@@ -244,7 +244,10 @@ def _list(path: Path, found: Sequence[Decision]) -> None:
             shell.say(f"    or for one of them: {how} {quoted(decision.columns[-1])}")
         if "replace" in decision.choices and decision.topic != "unit":
             name = decision.key if decision.shared else decision.columns[-1]
-            facts = quoted(f"{name}={_SUCH[decision.topic].format(*decision.columns[:1])}")
+            such = _SUCH[decision.topic].format(*decision.columns[:1])
+            if such == "A, B, C" and decision.holds[-1].partition(": ")[2][:1].isdigit():
+                such = "1, 2, 3"
+            facts = quoted(f"{name}={such}")
             how = "by naming those with empty cells" if name == "types" else "by your own facts"
             shell.say(f"    or {how}, such as: --set {facts}")
 

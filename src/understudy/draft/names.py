@@ -145,8 +145,8 @@ _LATITUDE = _set("lat latitude")
 _LONGITUDE = _set("lon lng long longitude")
 _PERCENT = _set("percent percentage pct perc")
 _RANGES = (
-    ({"age", "ages", "alter"}, Range(0, 120)),
-    ({"month", "mon", "mth", "mnth"}, Range(1, 12)),
+    (_set("age ages alter âge edad età idade leeftijd 年齢 年龄"), Range(0, 120)),
+    (_set("month mon mth mnth monat mois mes mese mês maand 月"), Range(1, 12)),
     ({"weekday", "dow", "dayofweek"}, Range(0, 7)),
     ({"quarter", "qtr"}, Range(1, 4)),
     ({"day", "dom"}, Range(1, 31)),
@@ -253,7 +253,7 @@ class Name:
     @property
     def year(self) -> bool:
         """Whether it holds years of the calendar."""
-        return bool({"year", "yr", "jahr"}.intersection(self.words))
+        return not _set("year yr jahr année año anno ano jaar 年").isdisjoint(self.words)
 
     def natural(self, low: float, high: float) -> Range | None:
         """Bounds that are public knowledge, if values from `low` to `high` lie inside."""

@@ -324,7 +324,8 @@ def _left_out(columns: Sequence[Column], schema: Schema) -> Decision:
         (*held,),
         f"that {_some(names)} {'name' if len(names) > 1 else 'names'} people or things"
         f"{', or hold nothing that is modelled' if texts else ''}, and no value of them",
-        "They are left out of every release. To keep one, give it another type in the schema file.",
+        "They are left out of every release. To keep one, give it another type in the schema file, "
+        'such as type = "category" and values = "discover".',
         (Choice.PUBLIC,),
         yes="Yes: leave them out" if len(names) > 1 else "Yes: leave it out",
         default=Choice.PUBLIC,
