@@ -448,7 +448,9 @@ class TestDates:
         facts = column_facts(drafted(texts))
         assert (facts["type"], facts["format"]) == ("date", form)
 
-    @pytest.mark.parametrize("form", ["%m/%d/%Y %I:%M %p", "%d.%m.%y %H:%M", "%d-%b-%Y %H:%M"])
+    @pytest.mark.parametrize(
+        "form", ["%m/%d/%Y %I:%M %p", "%d.%m.%y %H:%M", "%d-%b-%Y %H:%M", "%A, %d %B %Y %H:%M"]
+    )
     def test_with_a_clock(self, form):
         texts = [f"{datetime(d.year, d.month, d.day, d.day % 24, 5):{form}}" for d in self.DAYS]
         facts = column_facts(drafted(texts))

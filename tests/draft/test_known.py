@@ -41,6 +41,7 @@ from understudy.draft.known import in_order, whole_list
         ("nooit", "soms", "vaak", "altijd"),
         ("Liberal", "Moderate, middle of the road", "Extremely conservative"),
         ("Sin estudios", "Primaria", "Universidad"),
+        ("Ninguno", "Preescolar", "Secundaria", "Licenciatura"),
         ("Minor", "Moderate", "Major", "Extreme"),
         ("Dec-98", "Jan-08", "Feb-08"),
         ("Nov 2009", "Dec 2009", "Jan 2010"),

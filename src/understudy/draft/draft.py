@@ -82,6 +82,8 @@ _DAY_FORMATS = (
     "%d %B %Y",
     "%b %d, %Y",
     "%B %d, %Y",
+    "%a, %d %b %Y",
+    "%A, %d %B %Y",
 )
 _CLOCKS = ("%H:%M:%S", "%H:%M", "%I:%M:%S %p", "%I:%M %p")
 _FORMATS = (
@@ -90,6 +92,7 @@ _FORMATS = (
     *_DAY_FORMATS,
     *(f"{day} {clock}" for clock in _CLOCKS for day in _DAY_FORMATS),
     *(f"%a, %d %b %Y %H:%M:%S {zone}" for zone in ("+0000", "GMT")),
+    "%d/%b/%Y:%H:%M:%S +0000",
     *_CLOCKS,
 )
 _LATEST = date(2040, 1, 1)

@@ -133,8 +133,8 @@ _LOCAL_SCALES = """
     aucun, aucune, minime, léger, légère, modéré, modérée, important, importante, sévère, grave,
       extrême;
     kein abschluss, hauptschule, realschule, abitur, bachelor, master, promotion;
-    sin estudios, primaria, secundaria, bachillerato, formación profesional, universidad, máster,
-      doctorado;
+    sin estudios, ninguno, preescolar, primaria, secundaria, bachillerato, preparatoria,
+      formación profesional, licenciatura, universidad, máster, maestría, posgrado, doctorado;
     aucun diplôme, primaire, collège, lycée, bac, licence, master, doctorat;
     keine, sehr niedrig, niedrig, gering, mittel, mittelmäßig, hoch, sehr hoch;
     pas du tout d'accord, totalement en désaccord, en désaccord, pas d'accord, plutôt en

@@ -82,7 +82,9 @@ def sort_of(name: Name, texts: Sequence[str], counts: NDArray[np.integer]) -> So
     often = common(counts)
     shared = float(counts[often].sum()) / rows
     some = texts[:: max(1, distinct // _LOOKED)]
-    if _mostly(some, _CONTACT) or (distinct > LEAST_HOLDERS and _mostly(some, _STREET, 0.6)):
+    if (_mostly(some, _CONTACT) and not name.prefixes) or (
+        distinct > LEAST_HOLDERS and _mostly(some, _STREET, 0.6)
+    ):
         return Sort.IDENTIFIER
     several = distinct > LEAST_HOLDERS and distinct > rows / 50
     persons = distinct > LEAST_HOLDERS and name.of_persons
