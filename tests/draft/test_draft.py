@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.schema_strategies import arrays
 from tests.thorough import examples
+from understudy.columns.reading import ticks as ticks_of
 from understudy.draft import check, confirm, draft
 from understudy.errors import SchemaError, SourceError, UnconfirmedError
 from understudy.schema import Boolean, Category, Identifier, Integer, Modelled, Schema, Text
@@ -470,6 +471,21 @@ class TestDates:
         texts = [str(day) if i % 9 else "0000-00-00" for i, day in enumerate(self.DAYS)]
         facts = column_facts(drafted(texts))
         assert (facts["type"], facts["null_values"]) == ("date", ("0000-00-00",))
+
+    @pytest.mark.parametrize("type_", [pa.time32("s"), pa.time32("ms"), pa.time64("us")])
+    def test_times_of_a_day_are_read_as_their_texts(self, type_):
+        ticks = {"s": 1, "ms": 10**3, "us": 10**6}[type_.unit]
+        seconds = RNG.integers(0, 86_400, ROWS)
+        array = pa.array((seconds * ticks).tolist(), type_)
+        column = drafted(array)
+        facts = column_facts(column)
+        assert (facts["type"], facts["format"]) == ("datetime", "%H:%M:%S")
+        assert (facts["dtype"], facts["resolution"]) == ("string", "second")
+        texts = [f"{n // 3600:02d}:{n // 60 % 60:02d}:{n % 60:02d}" for n in seconds.tolist()]
+        assert facts == column_facts(drafted(texts))
+        read, valid = ticks_of(array, tick=10**9, form="%H:%M:%S")
+        assert valid.all()
+        assert ((read - read.min()) == (seconds - seconds.min())).all()
 
     def test_hours_alone_name_nobody(self):
         facts = column_facts(drafted([f"{i % 24:02d}:{i * 7 % 60:02d}" for i in range(ROWS)]))

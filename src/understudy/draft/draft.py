@@ -319,6 +319,8 @@ def _column(field: pa.Field, chunks: pa.ChunkedArray, typed: bool, stored: bool)
         return _absent(look) if len(array) else _unseen(look, array.type)
     if is_text(array.type):
         return _from_text(look, array, typed, stored)
+    if pa.types.is_time(type_) and not stored:
+        return _from_text(look.retyped("string"), array, typed, stored)
     if pa.types.is_dictionary(array.type):
         return _from_dictionary(look.guessed(), array.dictionary_decode())
     if pa.types.is_boolean(type_):
