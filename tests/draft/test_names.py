@@ -24,6 +24,7 @@ from understudy.draft.names import Name, Range
         "ArtikelNr",
         "PRVDR_NUM",
         "interviewer",
+        "Handler",
         "TAIL_NUM",
         "IDNUMBER",
         "Schüler-Nr.",

@@ -18,7 +18,8 @@ _FIRST_NUMBERED = _set("numero número numéro")
 _ROLES = _set(
     """
     interviewer officer agent teacher nurse judge surgeon coach attending manager supervisor director
-    actor artist writer author host seller buyer sender recipient inspector
+    actor artist writer author host seller buyer sender recipient inspector handler assignee adjuster
+    sachbearbeiter sachbearbeiterin
     """
 )
 _PERSONS = _ROLES | _set(
