@@ -45,6 +45,7 @@ _STREET = re.compile(
     r"|\S.*(straße|strasse|str\.|weg|platz|gasse)\s+\d+.*",
     re.IGNORECASE,
 )
+_HEX = re.compile(r".*\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,}\b.*", re.IGNORECASE)
 _DATED = re.compile(
     r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b.*"
     r"|([a-z]{3,9}\.?[-\s/]|\d{1,2}[-/.])(19|20)?\d\d|(19|20)\d\d[-/.]\d{1,2}"  # months
@@ -82,9 +83,9 @@ def sort_of(name: Name, texts: Sequence[str], counts: NDArray[np.integer]) -> So
     often = common(counts)
     shared = float(counts[often].sum()) / rows
     some = texts[:: max(1, distinct // _LOOKED)]
-    if (_mostly(some, _CONTACT) and not name.prefixes) or (
-        distinct > LEAST_HOLDERS and _mostly(some, _STREET, 0.6)
-    ):
+    contacts = _mostly(some, _CONTACT) and not name.prefixes
+    made = _mostly(some, _STREET, 0.6) or _mostly(some, _HEX)
+    if contacts or (distinct > LEAST_HOLDERS and made):
         return Sort.IDENTIFIER
     several = distinct > LEAST_HOLDERS and distinct > rows / 50
     persons = distinct > LEAST_HOLDERS and name.of_persons
