@@ -1,7 +1,8 @@
-"""Ten raw tables as nobody should have made them, and what a draft has to decide about each column.
+"""Thirteen raw tables as nobody should have made them, and what a draft has to decide about columns.
 
-Every column is generated; the last five tables are written from memory of public ones. A decision is
-a word, and what else must hold: bounds, values, special values, order. `shape` is a number (or date)
+Every column is generated; the second five tables are written from memory of public ones, the last
+three hold what was decided wrongly about 22 others. A decision is a word, and what else must hold:
+bounds, values, special values, order. `shape` is a number (or date)
 whose shape a release finds, `list` a category with its values, `discover` one without, `out` what is
 left out.
 """
@@ -22,7 +23,7 @@ from understudy.schema.toml import column_facts
 
 ROWS = 4000
 LEAST = 10
-PUBLIC = frozenset({"weekday", "state", "Wochentag"})
+PUBLIC = frozenset({"weekday", "state", "Wochentag", "gesperrt"})
 """Columns with a whole list, which everybody knows."""
 
 
@@ -282,7 +283,7 @@ def survey(rng: Rng) -> Table:
         ),
         "dose": (_pick(rng, [100, 250, 500]), is_("list", values=[100, 250, 500], ordinal=True)),
         "month": (list(rng.integers(1, 13, ROWS)), is_("integer", lower=1, upper=12)),
-        "empty": ([""] * ROWS, is_("identifier")),
+        "empty": ([""] * ROWS, is_("text")),
         "smoker": (_pick(rng, ["true", "false"]), is_("boolean")),
         "visits": (list(rng.negative_binomial(0.4, 0.05, ROWS)), is_("shape", type="integer")),
     }
@@ -527,9 +528,91 @@ def clients(rng: Rng) -> Table:
     }  # fmt: skip
 
 
+def statement(rng: Rng) -> Table:
+    """A bank account: signs behind amounts, accounts with many rows each, people that pay."""
+    amounts = np.where(rng.random(ROWS) < 0.7, -1, 1) * np.exp(rng.normal(4, 1.3, ROWS))
+    accounts = [f"DE{a}{b}" for a, b in rng.integers(10**8, 10**9, (300, 2))]
+    signed = [
+        f"{text}-" if x < 0 else text
+        for text, x in zip(_euros(abs(amounts), ""), amounts, strict=True)
+    ]
+    kinds = ["LASTSCHRIFT", "GEHALT/RENTE", "KARTENZAHLUNG", "DAUERAUFTRAG"]
+    quarters = ["2022Q3", "2022Q4", "2023Q1", "2023Q2"]
+    return {
+        "Auftragskonto": (_pick(rng, accounts), is_("identifier")),
+        "Buchungstag": (_on(rng, "%d.%m.%y"), is_("shape", type="date", format="%d.%m.%y")),
+        "Quartal": (_pick(rng, quarters), is_("list", ordinal=True, values=quarters)),
+        "Jahr": (_pick(rng, ["2021/22", "2022/23"]), is_("list", ordinal=True)),
+        "Buchungstext": (_pick(rng, kinds), is_("list", values=sorted(kinds))),
+        "Begünstigter": (_pick(rng, _syllables(rng, 300)), is_("identifier")),
+        "Betrag": (signed, is_("shape", type="number", decimals=2, format="#.##0,00")),
+        "net": ([f"{x:.2f}" if x > 0 else f"({-x:.2f})" for x in amounts],
+                is_("shape", type="number", decimals=2, format="0.00")),
+        "BIC": (_pick(rng, ["COBADEFFXXX", "DEUTDEFFXXX", "INGDDEFFXXX"]), is_("list")),
+        "gesperrt": (_with(rng, ["Nein"] * ROWS, {"Ja": 0.001}),
+                     is_("list", values=["Nein", "Ja"], other=None)),
+    }  # fmt: skip
+
+
+def laboratory(rng: Rng) -> Table:
+    """Results that were too low or too high to measure, strips, moments with months by name."""
+    troponin = np.exp(rng.normal(1.8, 1, ROWS)).round().astype(int)
+    rates = rng.normal(82, 24, ROWS).clip(8, 150).astype(int)
+    strip = ["neg", "trace", "1+", "2+", "3+"]
+    pain = ["aucune", "légère", "modérée", "sévère"]
+    taken = zip(_on(rng, "%d-%b-%Y"), rng.integers(0, 24, ROWS), strict=True)
+    return {
+        "Collected": ([f"{day} {hour:02d}:30" for day, hour in taken],
+                      is_("shape", type="datetime", format="%d-%b-%Y %H:%M")),
+        "hs-Troponin ng/L": (["<3" if x < 3 else x for x in troponin],
+                             is_("shape", type="integer", special=["<3"])),
+        "eGFR": ([">90" if x > 90 else x for x in rates], is_("any", special=[">90"])),
+        "Potassium": (_with(rng, [f"{x:.1f}" for x in rng.normal(4.2, 0.5, ROWS)],
+                            {"haemolysed": 0.02}), is_("shape", special=["haemolysed"])),
+        "Urine protein": (_pick(rng, strip), is_("list", ordinal=True, values=strip)),
+        "Douleur": (_pick(rng, pain), is_("list", ordinal=True, values=pain)),
+        "blood group": (_pick(rng, ["A+", "A-", "B+", "B-"]), is_("list", ordinal=None)),
+        "barcode": ([f"{n:012d}" for n in rng.integers(0, 10**12, ROWS)], is_("identifier")),
+        "empty": ([""] * ROWS, is_("text")),
+    }  # fmt: skip
+
+
+def desk(rng: Rng) -> Table:
+    """Tickets of a help desk in three countries: moments of e-mails, scales, marks, years and days."""
+    moments = np.datetime64("2023-01-02T08:00:00") + rng.integers(0, 2 * 10**7, ROWS)
+    marks = ["A", "A-", "B+", "B", "C", "D"]
+    scales = {
+        "Severity": ["Low", "Medium", "High", "Critical"],
+        "inspection": ["Inadequate", "Requires improvement", "Good", "Outstanding"],
+        "満足度": ["とても不満", "不満", "満足", "とても満足"],
+        "同意": ["非常不同意", "不同意", "同意"],
+        "predicted": marks,
+    }
+    days = (np.datetime64("2022-04-01") + rng.integers(0, 365, ROWS)).astype(object)
+    found: Table = {
+        name: (_pick(rng, scale), is_("list", ordinal=True, values=scale))
+        for name, scale in scales.items()
+    }
+    mail = "%a, %d %b %Y %H:%M:%S +0000"
+    return found | {
+        "Created": ([m.strftime(mail) for m in moments.astype(object)],
+                    is_("shape", type="datetime", format=mail)),
+        "注文日": ([f"{day.year}年{day.month}月{day.day}日" for day in days],
+                is_("shape", type="date", format="%Y年%m月%d日")),
+        "会員": (_pick(rng, ["はい", "いいえ"]), is_("list", values=["いいえ", "はい"])),
+        "month": (_pick(rng, ["2022-11", "2022-12", "2023-01"]), is_("list", ordinal=True)),
+        "caller": ([f"0049{n}" for n in _pick(rng, list(rng.integers(10**9, 10**10, 250)))],
+                   is_("identifier")),
+    }  # fmt: skip
+
+
 TABLES: dict[str, Callable[[Rng], Table]] = {
     make.__name__: make
-    for make in (clinic, bank, houses, survey, shop, discharges, payroll, orders, opinions, clients)
+    for make in (
+        *(clinic, bank, houses, survey, shop),
+        *(discharges, payroll, orders, opinions, clients),
+        *(statement, laboratory, desk),
+    )
 }
 
 

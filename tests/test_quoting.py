@@ -19,14 +19,16 @@ SCHEMA = Schema((Category("city", ("Aa", "Bb")), Integer("age", 0, 9)))
 
 
 @pytest.mark.parametrize(
-    "name", ["age", "größe (cm)", "Age\xa0in years", "n" * 80, "年齢", "", "'"]
+    "name", ["age", "größe (cm)", "Age\xa0in years", "n" * 200, "年齢", "", "'"]
 )
 def test_names(name):
     assert is_name(name)
     assert named(name) == repr(name)
 
 
-@pytest.mark.parametrize("name", ["n" * 81, "a\nb", "a\rb", "a\x85b", "a\u2028b", "a\x00b", "a\tb"])
+@pytest.mark.parametrize(
+    "name", ["n" * 201, "a\nb", "a\rb", "a\x85b", "a\u2028b", "a\x00b", "a\tb"]
+)
 def test_what_cannot_be_a_name(name):
     assert not is_name(name)
     assert named(name) == f"(a name of {len(name)} characters)"

@@ -102,7 +102,7 @@ def test_times(seconds, shown):
         (Date("d", date(2024, 1, 1), date(2024, 1, 31)), "2024-01-01 to 2024-01-31"),
         (Identifier("k"), "left out"),
         (Identifier("k", "K-{:04d}"), "written anew as K-{:04d}"),
-        (Text("t"), "free text, left out"),
+        (Text("t"), "not modelled, left out"),
     ],
 )
 def test_what_a_column_may_hold_is_said_in_a_few_words(column, shown):

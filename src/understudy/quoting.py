@@ -16,13 +16,13 @@ from contextlib import contextmanager
 
 from understudy.errors import SourceError, UnderstudyError
 
-_LONGEST_NAME = 80
+_LONGEST_NAME = 200
 _BREAKS = {"Cc", "Cs", "Zl", "Zp"}
 _UNEVEN = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
 
 
 def is_name(text: str) -> bool:
-    """Whether a text can be a name: at most 80 characters, on one line."""
+    """Whether a text can be a name: at most 200 characters, on one line."""
     return len(text) <= _LONGEST_NAME and not any(unicodedata.category(c) in _BREAKS for c in text)
 
 

@@ -156,7 +156,7 @@ def _values(column: Column) -> str:
     if isinstance(column, Incomplete):
         return f"{_one(column.wanted)}; to fill in: {', '.join(column.missing)}"
     if isinstance(column, Text):
-        return "free text, left out"
+        return "not modelled, left out"
     return ""
 
 

@@ -322,6 +322,32 @@ def test_without_a_terminal(draft: Path, monkeypatch):
     assert "nothing is open" in done.out
 
 
+def test_a_table_of_one_column_is_listed_and_confirmed(tmp_path: Path):
+    draft = tmp_path / "s.toml"
+    draft.write_text(
+        '[understudy]\nversion = 1\nread_from_rows = ["unit"]\n[[column]]\nname = "wait"\n'
+        'type = "number"\ndecimals = 1\nread_from_rows = ["type", "decimals"]\n'
+    )
+    shown = run("schema", "review", draft, "--list")
+    assert (shown.code, shown.out.count("--public")) == (0, 2)
+
+
+def test_facts_of_a_list_of_numbers_are_such_as_numbers(draft: Path):
+    draft.write_text(draft.read_text().replace('["F", "M"]', "[1.5, 2.0, 7.25]"))
+    shown = run("schema", "review", draft, "--list").out
+    line = next(line for line in shown.splitlines() if "sex=" in line)
+    given = shlex.split(line.partition("such as: ")[2])
+    assert given == ["--set", "sex=1, 2, 3"]
+    assert run("schema", "review", draft, *given).code == 0
+
+
+def test_where_nobody_was_found_with_several_rows_that_is_the_first_answer(draft: Path):
+    text = draft.read_text().replace('unit = "?"', 'read_from_rows = ["unit"]')
+    draft.write_text(text)
+    shown = run("schema", "review", draft, "--list").out
+    assert shown.index("--public unit") < shown.index("--unit patient --max-rows 5")
+
+
 def test_answers_of_one_command(draft: Path):
     made = run(
         "schema", "review", draft, "--set", "unit=patient 3", "--public", "identifiers",

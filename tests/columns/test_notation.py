@@ -27,7 +27,9 @@ from understudy.errors import SchemaError
         (["€10K", "€7M"], None),
         (["-46,1234567", "2,3"], "0,0000000"),
         (["12 %", "3%"], "0 %"),
-        (["(1)", "7"], None),
+        (["(1)", "7"], "0"),
+        (["1.50-", "7.00"], "0.00"),
+        (["1.234,50-", "7,00"], "#.##0,00"),
         (["1.5", "7"], None),  # as programs write it
         (["$5", "7", "9"], None),  # most have no sign
         (["900", "1.2k", "3.4k"], None),  # thousands beside ones
@@ -65,8 +67,8 @@ def test_what_is_written_is_read(pattern):
 def test_other_texts_are_null_and_accounts_are_below_zero():
     notation = Notation.of("#,##0.00")
     assert notation is not None
-    read = notation.plain(pa.array(["(1,234.5)", "x", "1,23", " 7 ", "", None, "- 5"]))
-    assert read.to_pylist() == ["-1234.5", None, None, "7", None, None, "-5"]
+    read = notation.plain(pa.array(["(1,234.5)", "x", "1,23", " 7 ", "", None, "- 5", "5-"]))
+    assert read.to_pylist() == ["-1234.5", None, None, "7", None, None, "-5", "-5"]
     assert notation.plain(pa.nulls(2, pa.string())).null_count == 2
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.schema_strategies import arrays
 from tests.thorough import examples
+from understudy.columns.reading import ticks as ticks_of
 from understudy.draft import check, confirm, draft
 from understudy.errors import SchemaError, SourceError, UnconfirmedError
 from understudy.schema import Boolean, Category, Identifier, Integer, Modelled, Schema, Text
@@ -204,18 +205,31 @@ class TestGuesses:
     def test_a_running_number_is_an_id(self):
         assert isinstance(drafted(range(1, 1000)), Identifier)
 
+    def test_a_list_that_is_public_needs_no_holders(self):
+        found = drafted(["Nein"] * ROWS + ["Ja"] * 2)
+        assert (column_facts(found)["values"], found.read_from_rows) == (
+            ("Nein", "Ja"),
+            ("type", "nullable"),
+        )
+        assert column_facts(drafted(["no", "yes", "no"]))["values"] == ("no", "yes")
+
+    def test_amounts_as_accounts_write_them(self):
+        cents = RNG.integers(-99_999, 99_999, ROWS) / 100
+        for sign in ("({})", "{}-"):
+            texts = [f"{n:.2f}" if n >= 0 else sign.format(f"{-n:.2f}") for n in cents]
+            facts = column_facts(drafted(texts))
+            assert (facts["type"], facts["format"]) == ("number", "0.00")
+
     def test_many_words_are_not_listed(self):
         assert column_facts(drafted([f"w{i % 400}" for i in range(8000)]))["values"] == "discover"
 
     def test_a_column_without_values_is_left_out(self):
         for column in (drafted([None, None]), drafted([float("nan")] * 3), drafted(["", "?"])):
-            assert isinstance(column, Identifier)
-            assert column.dropped
+            assert isinstance(column, Text)
 
     def test_lists_are_dropped(self):
         column = drafted([[1], [2, 3]])
-        assert isinstance(column, Identifier)
-        assert column.dropped
+        assert isinstance(column, Text)
 
     def test_decimals_keep_their_type(self):
         cells = [Decimal(i) / 8 for i in range(80)]
@@ -417,7 +431,16 @@ class TestDates:
 
     @pytest.mark.parametrize(
         "form",
-        ["%m/%d/%Y", "%d.%m.%Y", "%d.%m.%y", "%m/%d/%y", "%d%b%Y", "%B %d, %Y", "%d-%b-%y"],
+        [
+            "%m/%d/%Y",
+            "%d.%m.%Y",
+            "%d.%m.%y",
+            "%m/%d/%y",
+            "%d%b%Y",
+            "%B %d, %Y",
+            "%d-%b-%y",
+            "%Y年%m月%d日",
+        ],
     )
     @pytest.mark.parametrize("bare", [False, True])
     def test_are_read_as_they_are_written(self, form, bare):
@@ -426,7 +449,9 @@ class TestDates:
         facts = column_facts(drafted(texts))
         assert (facts["type"], facts["format"]) == ("date", form)
 
-    @pytest.mark.parametrize("form", ["%m/%d/%Y %I:%M %p", "%d.%m.%y %H:%M"])
+    @pytest.mark.parametrize(
+        "form", ["%m/%d/%Y %I:%M %p", "%d.%m.%y %H:%M", "%d-%b-%Y %H:%M", "%A, %d %B %Y %H:%M"]
+    )
     def test_with_a_clock(self, form):
         texts = [f"{datetime(d.year, d.month, d.day, d.day % 24, 5):{form}}" for d in self.DAYS]
         facts = column_facts(drafted(texts))
@@ -446,6 +471,21 @@ class TestDates:
         texts = [str(day) if i % 9 else "0000-00-00" for i, day in enumerate(self.DAYS)]
         facts = column_facts(drafted(texts))
         assert (facts["type"], facts["null_values"]) == ("date", ("0000-00-00",))
+
+    @pytest.mark.parametrize("type_", [pa.time32("s"), pa.time32("ms"), pa.time64("us")])
+    def test_times_of_a_day_are_read_as_their_texts(self, type_):
+        ticks = {"s": 1, "ms": 10**3, "us": 10**6}[type_.unit]
+        seconds = RNG.integers(0, 86_400, ROWS)
+        array = pa.array((seconds * ticks).tolist(), type_)
+        column = drafted(array)
+        facts = column_facts(column)
+        assert (facts["type"], facts["format"]) == ("datetime", "%H:%M:%S")
+        assert (facts["dtype"], facts["resolution"]) == ("string", "second")
+        texts = [f"{n // 3600:02d}:{n // 60 % 60:02d}:{n % 60:02d}" for n in seconds.tolist()]
+        assert facts == column_facts(drafted(texts))
+        read, valid = ticks_of(array, tick=10**9, form="%H:%M:%S")
+        assert valid.all()
+        assert ((read - read.min()) == (seconds - seconds.min())).all()
 
     def test_hours_alone_name_nobody(self):
         facts = column_facts(drafted([f"{i % 24:02d}:{i * 7 % 60:02d}" for i in range(ROWS)]))

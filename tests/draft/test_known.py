@@ -41,10 +41,23 @@ from understudy.draft.known import in_order, whole_list
         ("nooit", "soms", "vaak", "altijd"),
         ("Liberal", "Moderate, middle of the road", "Extremely conservative"),
         ("Sin estudios", "Primaria", "Universidad"),
+        ("Ninguno", "Preescolar", "Secundaria", "Licenciatura"),
         ("Minor", "Moderate", "Major", "Extreme"),
         ("Dec-98", "Jan-08", "Feb-08"),
         ("Nov 2009", "Dec 2009", "Jan 2010"),
         ("★", "★★", "★★★★"),
+        ("2021-11", "2021-12", "2022-01"),
+        ("2021Q4", "2022Q1", "2022Q2"),
+        ("Q4 2021", "Q1 2022", "Q2 2022"),
+        ("2021-W52", "2022-W01"),
+        ("2019/20", "2020/21"),
+        ("11/2021", "01/2022"),
+        ("A+", "A", "A-", "B+", "F"),
+        ("neg", "trace", "1+", "2+"),
+        ("Low", "Medium", "High", "Critical"),
+        ("aucune", "légère", "modérée", "sévère"),
+        ("とても不満", "不満", "どちらともいえない", "満足"),
+        ("非常不同意", "不同意", "同意"),
     ],
 )
 def test_orders(ordered):
@@ -70,6 +83,9 @@ def test_orders(ordered):
         ("low",),
         ("May-18", "June-99", "early 08"),
         ("a", "aa", "aaa"),
+        ("2021Q1", "2021-Q2"),
+        ("2021A01", "2021B02"),
+        ("A+", "A-", "B+", "B-"),
     ],
 )
 def test_no_order(values):
@@ -85,6 +101,7 @@ def test_grades_need_a_name():
 
 def test_whole_lists_keep_the_spelling():
     assert whole_list(["YES", "NO"]) == ("NO", "YES")
+    assert whole_list(["はい", "いいえ"]) == ("いいえ", "はい")
     assert whole_list({"jan", "mar", "may", "jun", "jul", "sep", "oct"}) == (
         *("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"),
     )

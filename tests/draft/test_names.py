@@ -24,6 +24,7 @@ from understudy.draft.names import Name, Range
         "ArtikelNr",
         "PRVDR_NUM",
         "interviewer",
+        "Handler",
         "TAIL_NUM",
         "IDNUMBER",
         "Schüler-Nr.",
@@ -95,6 +96,9 @@ def test_public_bounds_hold_only_what_fits():
     assert Name("yr_built").natural(1900, 2015) == Range(1900, 2099)
     assert Name("hours-per-week").natural(1, 99) == Range(0, 168)
     assert Name("months since last visit").natural(1, 9) is None
+    assert Name("Âge").natural(0, 99) == Name("年齢").natural(18, 90) == Range(0, 120)
+    assert Name("Mois").natural(1, 12) == Range(1, 12)
+    assert Name("Année d'entrée").natural(1950, 2020) == Range(1900, 2099)
     assert Name("Longitude").natural(-122.5, -121.3) == Range(-180, 180)
 
 

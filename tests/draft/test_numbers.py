@@ -106,3 +106,11 @@ def test_round_bounds_for_columns_that_few_have_a_value_of():
     assert numbers.around(*counted([7.5])) == (0, 16)
     assert numbers.around(*counted([0.0])) == (0, 1)
     assert numbers.around(*counted([-3.0, -3.0])) == (-6, 0)
+
+
+def test_bounds_of_numbers_far_from_zero():
+    years = numbers.around(*counted(np.arange(9000) % 66 + 1940))
+    assert years == (1860, 2080)
+    assert numbers.around(*counted(-1000 - np.arange(9000) % 66)) == (-1140, -920)
+    assert numbers.around(*counted(np.arange(9000) % 66)) is None
+    assert numbers.around(*counted([7.0] * 9000)) is None

@@ -1,7 +1,7 @@
 import pyarrow as pa
 import pytest
 
-from understudy.draft import confirm, rows_per_unit
+from understudy.draft import confirm, draft, rows_per_unit
 from understudy.draft.people import about_rows
 from understudy.errors import SchemaError, UnconfirmedError
 from understudy.schema import Identifier, Integer, Schema
@@ -97,3 +97,15 @@ def test_bad_answers():
 def test_a_column_may_be_called_row():
     schema = Schema((Identifier("row"), COLUMNS[2]), unit=Unit("row", 2))
     assert Schema.loads(schema.dumps()) == schema
+
+
+def test_numbers_that_two_rows_share_by_chance_come_last():
+    table = pa.table(
+        {
+            "token": [f"t{i // 2}" if i < 4 else f"t{i}" for i in range(120)],
+            "device_id": [f"d{i % 40}" for i in range(120)],
+            "patient_id": [f"p{i // 2}" for i in range(120)],
+        }
+    )
+    found = rows_per_unit(draft(table), table)
+    assert [each.column for each in found] == ["patient_id", "device_id", "token"]

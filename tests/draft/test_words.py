@@ -26,6 +26,12 @@ def sorted_as(cells, name="x"):
         ([f"store {i % 9}" for i in range(9000)], "store_id", Sort.LIST),
         ([f"a{i % 5}@b.example" for i in range(900)], "x", Sort.IDENTIFIER),
         ([f"+49 30 {i:07d}" for i in range(900)], "x", Sort.IDENTIFIER),
+        ([f"DE{i % 400 + 10**15}" for i in range(9000)], "x", Sort.IDENTIFIER),
+        ([f"DE{i % 9 + 10**15}" for i in range(9000)], "x", Sort.LIST),
+        ([f"{i % 300 + 10**10}" for i in range(9000)], "fips", Sort.DISCOVER),
+        ([f"{i % 90 + 10**4}-{i % 90 + 1000}" for i in range(9000)], "zip4", Sort.DISCOVER),
+        ([f"dev-{i % 60 * 7919 + 0xA1B2C3D4:08x}" for i in range(9000)], "x", Sort.IDENTIFIER),
+        ([f"part {i % 60 + 10**7}" for i in range(9000)], "x", Sort.LIST),
         ([f"{i} Mill Road" for i in range(1, 90)] * 9, "x", Sort.IDENTIFIER),
         (
             ["Smith", "Jones", "Lee"] * 9 + [f"name {i}" for i in range(99)],

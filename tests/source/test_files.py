@@ -182,6 +182,8 @@ def test_layout(header, separator, columns, tmp_path):
         (b"0,1,3\n3,4,5\n", r"seems to have no header"),
         (b"71,4242\n3,4\n", r"seems to have no header, its first line holds only numbers.*add one"),
         (b"SECRET,,\na,b,c\n", r"seems to be a title"),
+        (b",SECRET,,,71,\na,b,c,d,e,f\n", r"take away what stands above.*groups"),
+        (b";;;\na;b;c;d\n", r"take away what stands above"),
         (b"SECRET,,3\n", r"cell 2 of the first line is empty.*to_csv\(\.\.\., index=False\)"),
         (b"SECRET,71,71\n", r"cells 2 and 3 of the first line are the same.*rename one"),
         (b"39,SECRET,71,4242,13\n", r"no header: cell 1 of its first line is a value.*add one"),
@@ -190,7 +192,7 @@ def test_layout(header, separator, columns, tmp_path):
         (b"x,SECRET@mail.example\n", r"no header: cell 2 of its first line"),
         (b"x,SECRET,\xff\n", r"the header is not UTF-8 text"),
         (b"a\0SECRET,b\n", r"is not text"),
-        ("age,sex".encode("utf-16"), r"is not UTF-8 text"),
+        ("age,sex".encode("utf-16"), r"is UTF-16 .*iconv -f utf-16"),
         (b"SECRET " * 200_000, r"the first line is longer than 1,048,576 bytes"),
     ],
 )

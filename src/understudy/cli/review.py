@@ -242,32 +242,34 @@ def _list(path: Path, found: Sequence[Decision]) -> None:
         said.add(decision.advice)
         for line, meaning in _commands(path, decision):
             shell.say(f"    {line}", (f"  # {meaning}" if meaning else "", "dim"))
-        one = decision.columns[-1]
         if len(decision.parts) > 1:
             how = "--drop" if decision.topic == "rules" else "--public"
-            shell.say(f"    or for one of them: {how} {quoted(one)}")
+            shell.say(f"    or for one of them: {how} {quoted(decision.columns[-1])}")
         if "replace" in decision.choices and decision.topic != "unit":
-            name = decision.key if decision.shared else one
-            facts = quoted(f"{name}={_SUCH[decision.topic].format(*decision.columns[:1])}")
-            shell.say(f"    or by your own facts, such as: --set {facts}")
+            name = decision.key if decision.shared else decision.columns[-1]
+            such = _SUCH[decision.topic].format(*decision.columns[:1])
+            if such == "A, B, C" and decision.holds[-1].partition(": ")[2][:1].isdigit():
+                such = "1, 2, 3"
+            facts = quoted(f"{name}={such}")
+            how = "by naming those with empty cells" if name == "types" else "by your own facts"
+            shell.say(f"    or {how}, such as: --set {facts}")
 
 
 def _commands(path: Path, decision: Decision) -> Iterator[tuple[str, str]]:
     """The commands that answer a decision, and what those of its options mean."""
-    own = decision.options
-    if decision.topic == "unit" and not any(" " in option.text for option in own):
-        for name in decision.columns[:1]:  # the table was not given, with its counts
-            yield command("schema", "confirm", path, *_unit_options(f"{name} 5")), ""
+    own = [(option.text, option.words) for option in decision.options]
+    if decision.topic == "unit" and not any(" " in text for text, _ in own):
+        # The table was not given, with its counts.
+        own = [(f"{name} 5", "") for name in decision.columns[:1]] + own
     for choice in decision.choices:
         if choice != "replace":
             yield command("schema", "review", path, f"--{choice}", decision.key), ""
             continue
-        for ready in own:
+        for text, meaning in own:
             if decision.topic == "unit":
-                yield command("schema", "confirm", path, *_unit_options(ready.text)), ready.words
+                yield command("schema", "confirm", path, *_unit_options(text)), meaning
             else:
-                fact = f"{decision.key}={ready.text}"
-                yield command("schema", "review", path, "--set", fact), ready.words
+                yield command("schema", "review", path, "--set", f"{decision.key}={text}"), meaning
 
 
 def _unit_options(text: str) -> list[str]:

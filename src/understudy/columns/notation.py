@@ -1,4 +1,4 @@
-"""Numbers as people write them: "$1,234.50", "1.234,50 €", "12,5 %", "45 min".
+"""Numbers as people write them: "$1,234.50", "1.234,50 €", "12,5 %", "45 min", "(5)", "5-".
 
 A pattern says how, as spreadsheets do: `#.##0,00 €` has points between thousands, a comma before two
 decimals, and a blank and a sign behind. Without `#.##` before the `0`, thousands are not parted.
@@ -23,7 +23,7 @@ _BLANKS = r"[ \x{a0}\x{202f}]*"
 _APART = re.compile(
     r"\(?[-+]?\s*((?:US|CA|AU)?\$|(?:USD|EUR|GBP|CHF|JPY|CAD|AUD|INR|CNY|SEK|NOK|DKK|PLN|CZK|BRL|MXN|ZAR)(?=\s)"
     r"|[€£¥₹₽₩₺₫₴₪₱฿]?)\s*-?(\d(?:[\d.,'’ \u00a0\u202f]*\d)?)"
-    r"([ \u00a0\u202f]?(?:%|‰|°?[^\W\d]{1,10}(?:[ /][^\W\d]{1,10})?[²³]?|[^\w\s.,'+()-]))?\)?"
+    r"([ \u00a0\u202f]?(?:%|‰|°?[^\W\d]{1,10}(?:[ /][^\W\d]{1,10})?[²³]?|[^\w\s.,'+()-]))?-?\)?"
 )
 """What may stand before a number (currencies), its digits, and what may stand behind it (units)."""
 _LOOKED = 300
@@ -67,7 +67,7 @@ class Notation:
         )
         return (
             rf"^[(+-]?{_BLANKS}(?:{before})?{_BLANKS}-?(?P<whole>{whole}){rest}"
-            rf"{_BLANKS}(?:{after})?{_BLANKS}\)?$"
+            rf"{_BLANKS}(?:{after})?{_BLANKS}-?\)?$"
         )
 
     def plain(self, array: pa.Array) -> pa.Array:
@@ -77,7 +77,7 @@ class Notation:
         parts = pc.extract_regex(texts, self._regex)
         whole, rest = (pc.struct_field(parts, key) for key in ("whole", "rest"))
         whole = pc.replace_substring(whole, self.thousands or " ", "")
-        sign = pc.if_else(pc.match_substring_regex(texts, r"^[^0-9]*[-(]"), "-", "")
+        sign = pc.if_else(pc.match_substring_regex(texts, r"^[^0-9]*[-(]|-$"), "-", "")
         plain = pc.binary_join_element_wise(
             sign, whole, pc.if_else(pc.equal(rest, ""), "", "."), ""
         )
@@ -132,6 +132,7 @@ def notation_of(texts: Sequence[str]) -> Notation | None:
     lead = before[0] + " " * head.partition(before[0])[2].startswith(" ") if before else ""
     found = Notation(lead, thousands, point if places else "", places, after[0] if after else "")
     plain = found.pattern == "0" or (found.pattern.startswith("0.") and not after)
+    plain &= not any(text.strip().endswith((")", "-")) for text in texts)
     return None if plain or Notation.of(found.pattern) is None else found
 
 

@@ -241,6 +241,8 @@ def _as_text(values: pa.Array) -> pa.Array:
         if pa.types.is_floating(type_):
             values = pc.if_else(pc.is_nan(values), None, values)
         texts = values.cast(pa.string())
+        if pa.types.is_time(type_):
+            return pc.replace_substring_regex(texts, r"\.0+$", "")
         if pa.types.is_float64(type_) or pa.types.is_float32(type_):  # Arrow writes 1e+10 so
             whole = pc.and_(pc.equal(values, pc.floor(values)), pc.less(pc.abs(values), 2.0**53))
             whole = pc.fill_null(whole, False)
@@ -347,7 +349,7 @@ def ticks(
 ) -> Read:
     """Read as whole ticks of `tick` nanoseconds since 1970-01-01, rounding down.
 
-    Texts and integers are read as ISO dates or timestamps ("2014-10-13", "20141013T000000",
+    Texts, integers and times are read as ISO dates or timestamps ("2014-10-13", "20141013T000000",
     "2014-10-13 12:00:00.5+02:00"), or by `form` (strptime). With `zoned`, a time with an offset
     or time zone counts as the instant it names; without, as the wall clock it shows.
     """
@@ -362,7 +364,7 @@ def ticks(
         return _rescale(days, DAY, tick), valid_of(array)
     if pa.types.is_date64(type_):
         return _rescale(numpy_of(array.cast(pa.int64())), 10**6, tick), valid_of(array)
-    if not (is_text(type_) or pa.types.is_integer(type_)):
+    if not (is_text(type_) or pa.types.is_integer(type_) or pa.types.is_time(type_)):
         return np.zeros(len(array), np.int64), np.zeros(len(array), np.bool_)
 
     def parse(texts: pa.Array) -> Read:

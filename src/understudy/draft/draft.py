@@ -64,6 +64,7 @@ _FLOAT = r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 _DAY_FORMATS = (
     "%Y/%m/%d",
     "%Y.%m.%d",
+    "%Y年%m月%d日",
     "%d/%m/%Y",
     "%m/%d/%Y",
     "%d.%m.%Y",
@@ -81,13 +82,17 @@ _DAY_FORMATS = (
     "%d %B %Y",
     "%b %d, %Y",
     "%B %d, %Y",
+    "%a, %d %b %Y",
+    "%A, %d %B %Y",
 )
 _CLOCKS = ("%H:%M:%S", "%H:%M", "%I:%M:%S %p", "%I:%M %p")
 _FORMATS = (
     "%Y%m%d",
     "%Y%m%dT%H%M%S",
     *_DAY_FORMATS,
-    *(f"{day} {clock}" for clock in _CLOCKS for day in _DAY_FORMATS[:12]),
+    *(f"{day} {clock}" for clock in _CLOCKS for day in _DAY_FORMATS),
+    *(f"%a, %d %b %Y %H:%M:%S {zone}" for zone in ("+0000", "GMT")),
+    "%d/%b/%Y:%H:%M:%S +0000",
     *_CLOCKS,
 )
 _LATEST = date(2040, 1, 1)
@@ -314,6 +319,8 @@ def _column(field: pa.Field, chunks: pa.ChunkedArray, typed: bool, stored: bool)
         return _absent(look) if len(array) else _unseen(look, array.type)
     if is_text(array.type):
         return _from_text(look, array, typed, stored)
+    if pa.types.is_time(type_) and not stored:
+        return _from_text(look.retyped("string"), array, typed, stored)
     if pa.types.is_dictionary(array.type):
         return _from_dictionary(look.guessed(), array.dictionary_decode())
     if pa.types.is_boolean(type_):
@@ -326,7 +333,7 @@ def _column(field: pa.Field, chunks: pa.ChunkedArray, typed: bool, stored: bool)
         return _dated(look, *np.unique(days[valid], return_counts=True), None)
     if pa.types.is_timestamp(type_):
         return _from_times(look, array)
-    return Identifier(look.name, dtype="string", nullable=look.nullable, read_from_rows=())
+    return Text(look.name, dtype="string", nullable=look.nullable, read_from_rows=())
 
 
 def _kept(type_: pa.DataType) -> str:
@@ -345,8 +352,8 @@ def _kept(type_: pa.DataType) -> str:
 
 
 def _absent(look: _Look) -> Column:
-    """A column of empty cells, which is left out."""
-    return Identifier(look.name, **look.guessed().retyped("string").common())
+    """A column of empty cells, which is left out and tells nobody apart."""
+    return Text(look.name, **look.guessed().retyped("string").common())
 
 
 def _unseen(look: _Look, type_: pa.DataType) -> Column:
@@ -507,10 +514,11 @@ def _from_words(look: _Look, texts: list[str], counts: NDArray[np.integer]) -> C
         return Identifier(look.name, **look.common())
     if sort is words.Sort.PROSE:
         return Text(look.name, **look.common())
-    if sort is words.Sort.DISCOVER:
+    public = whole_list(texts)
+    if sort is words.Sort.DISCOVER and public is None:
         return _discovered(look, words.prefixes(look.named, texts))
     often = [text for text, held in zip(texts, numbers.common(counts), strict=True) if held]
-    public = whole_list(often)
+    public = public or whole_list(often)
     values = public or tuple(sorted(set(often)))
     order = in_order(values, graded=look.named.graded)
     rest = set(texts) - set(values)

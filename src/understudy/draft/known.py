@@ -79,6 +79,9 @@ _LISTS = (
     _list("nee, ja"),
     _list("weiblich, männlich"),
     _list("w, m"),
+    _list("いいえ, はい"),
+    _list("否, 是"),
+    _list("女, 男"),
 )
 
 
@@ -126,9 +129,12 @@ _LOCAL_SCALES = """
       sehr gut, ausgezeichnet;
     gar nicht, überhaupt nicht, kaum, wenig, etwas, mäßig, ziemlich, stark, sehr, sehr stark,
       voll und ganz;
+    keine, leicht, leichte, mäßig, mittelschwer, schwer, sehr schwer;
+    aucun, aucune, minime, léger, légère, modéré, modérée, important, importante, sévère, grave,
+      extrême;
     kein abschluss, hauptschule, realschule, abitur, bachelor, master, promotion;
-    sin estudios, primaria, secundaria, bachillerato, formación profesional, universidad, máster,
-      doctorado;
+    sin estudios, ninguno, preescolar, primaria, secundaria, bachillerato, preparatoria,
+      formación profesional, licenciatura, universidad, máster, maestría, posgrado, doctorado;
     aucun diplôme, primaire, collège, lycée, bac, licence, master, doctorat;
     keine, sehr niedrig, niedrig, gering, mittel, mittelmäßig, hoch, sehr hoch;
     pas du tout d'accord, totalement en désaccord, en désaccord, pas d'accord, plutôt en
@@ -172,15 +178,26 @@ _LOCAL_SCALES = """
     zeer ontevreden, ontevreden, neutraal, tevreden, zeer tevreden;
     nooit, bijna nooit, zelden, af en toe, soms, regelmatig, vaak, meestal, heel vaak, bijna
       altijd, altijd;
+    とても不満, 不満, やや不満, どちらともいえない, 普通, やや満足, 満足, とても満足;
+    全くそう思わない, そう思わない, あまりそう思わない, どちらともいえない, ややそう思う,
+      そう思う, とてもそう思う;
+    非常不满意, 不满意, 比较不满意, 一般, 比较满意, 满意, 非常满意;
+    非常不同意, 不同意, 比较不同意, 一般, 中立, 比较同意, 同意, 非常同意;
     zeer slecht, slecht, matig, redelijk, voldoende, goed, zeer goed, uitstekend;
 """
-"""Of German, French, Spanish, Italian, Portuguese and Dutch, each up to a semicolon."""
+"""In eight languages beside English, each up to a semicolon."""
 
 _SCALES = (
     *_CYCLES,
-    _list("none, very low, low, lower, medium, moderate, normal, high, higher, very high"),
+    _list(
+        "none, very low, low, lower, medium, moderate, normal, high, higher, very high, "
+        "critical, urgent"
+    ),
     _list("none, minimal, mild, minor, moderate, major, severe, extreme, critical, fatal"),
     _list("very poor, poor, fair, average, good, very good, excellent, outstanding"),
+    _list("inadequate, requires improvement, good, outstanding"),
+    _list("debug, info, notice, warn, warning, error, critical, fatal"),
+    _list("neg, negative, trace, 1+, 2+, 3+, 4+"),
     _list("very bad, bad, ok, okay, good, very good"),
     _list(
         "never, almost never, rarely, seldom, occasionally, sometimes, about half the time, often, "
@@ -212,7 +229,8 @@ _SCALES = (
         "several times a day"
     ),
     _list(
-        "no schooling, no formal education, preschool, kindergarten, primary, primary school, "
+        "no schooling, no formal education, no formal, no qualifications, preschool, kindergarten, "
+        "primary, primary school, "
         "elementary, elementary school, 1st 4th, 5th 6th, 7th 8th, middle school, lower secondary, "
         "9th, 10th, 11th, 12th, secondary, secondary school, upper secondary, high school, hs grad, "
         "high school graduate, some college, assoc voc, assoc acdm, associate, associate degree, "
@@ -258,6 +276,9 @@ _BEYOND = re.compile(
 )
 _ROMAN = re.compile(r"(?:([a-z]+)\s)?([ivx]+)([a-c]?)")
 _MONTH = re.compile(r"([a-z]{3,9})\.?[-\s/]*(\d\d|(?:19|20)\d\d)")
+_PERIOD = re.compile(
+    r"(19|20)\d\d([-/.]|[-/. ]?[a-z]{1,2}[-. ]?)\d{1,2}|([a-z]{1,2}[-. ]?)?\d{1,2}[-/. ](19|20)\d\d"
+)
 _SHORT_MONTHS = {month[:3]: at for at, month in enumerate(_MONTHS, 1)}
 _LABELLED = re.compile(r"(\d+)(?:\s*[-–=:.)(]\s*\D.*)?")
 
@@ -282,12 +303,13 @@ def in_order(values: Sequence[str], *, graded: bool = False) -> tuple[str, ...] 
     """The values in the order that their texts say; None where they say none.
 
     Brackets and numbers with a unit ("[0-10)", "<18", "10+ years"), scales of words ("low", "medium",
-    "high"), weekdays and months. `graded` says that letters are grades.
+    "high"), weekdays, months and quarters. `graded` says that letters are grades.
     """
     if len(values) < 2:
         return None
-    orders = (_by_scale, _by_month, _by_length, _by_number, _by_label, _by_roman)
-    for order in (*orders, *([_by_letter] if graded else [])):
+    orders = (_by_scale, _by_month, _by_period, _by_length, _by_number, _by_label, _by_roman)
+    signs = {value[-1:] in ("+", "-") for value in values}  # of blood groups all have one
+    for order in (*orders, *([_by_letter] if graded or len(signs) > 1 else [])):
         if (found := order(values)) is not None:
             return found
     return None
@@ -323,6 +345,16 @@ def _by_month(values: Sequence[str]) -> tuple[str, ...] | None:
     years = [int(match[2]) if match else 0 for match in found]
     years = [year + (1900 if 69 <= year < 100 else 2000 if year < 69 else 0) for year in years]
     return tuple(value for *_, value in sorted(zip(years, months, values, strict=True)))
+
+
+def _by_period(values: Sequence[str]) -> tuple[str, ...] | None:
+    """Parts of years, written alike: "2021-05", "2021Q3", "Q3 2021", "2021-W05", "2021/22"."""
+    plain = [value.strip().lower() for value in values]
+    alike = len({re.sub(r"\d", "", text) for text in plain}) == 1
+    if not alike or not all(map(_PERIOD.fullmatch, plain)):
+        return None
+    places = [sorted(map(int, re.findall(r"\d+", text)), reverse=True) for text in plain]
+    return tuple(value for _, value in sorted(zip(places, values, strict=True)))
 
 
 def _by_length(values: Sequence[str]) -> tuple[str, ...] | None:

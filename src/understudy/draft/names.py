@@ -18,7 +18,8 @@ _FIRST_NUMBERED = _set("numero número numéro")
 _ROLES = _set(
     """
     interviewer officer agent teacher nurse judge surgeon coach attending manager supervisor director
-    actor artist writer author host seller buyer sender recipient inspector
+    actor artist writer author host seller buyer sender recipient inspector handler assignee adjuster
+    sachbearbeiter sachbearbeiterin
     """
 )
 _PERSONS = _ROLES | _set(
@@ -30,6 +31,7 @@ _PERSONS = _ROLES | _set(
     élève étudiant participante alumno estudiante
     kunde kunden patienten personal mitarbeiter mitglied klient klienten cliente paciente empleado
     usager salarié
+    begünstigter beguenstigter auftraggeber empfänger empfaenger kontoinhaber payee payer
     """
 )
 _WHO = _PERSONS | _set(
@@ -121,7 +123,7 @@ _GRADES = _set("grade rating class tier band level score subgrade quality risk")
 _HIERARCHIES = (
     (_set("icd diag diagnosis diagnoses dx atc drg cpt"), (3, 1)),
     (_set("zip zipcode postcode postal plz"), (3, 1)),
-    (_set("naics sic soc isco nace isic hs cpc"), (3, 2)),
+    (_set("naics sic soc isco nace isic"), (3, 2)),
     (_set("fips"), (2,)),
 )
 """Codes whose beginnings are coarser codes, and how long these are."""
@@ -144,8 +146,8 @@ _LATITUDE = _set("lat latitude")
 _LONGITUDE = _set("lon lng long longitude")
 _PERCENT = _set("percent percentage pct perc")
 _RANGES = (
-    ({"age", "ages", "alter"}, Range(0, 120)),
-    ({"month", "mon", "mth", "mnth"}, Range(1, 12)),
+    (_set("age ages alter âge edad età idade leeftijd 年齢 年龄"), Range(0, 120)),
+    (_set("month mon mth mnth monat mois mes mese mês maand 月"), Range(1, 12)),
     ({"weekday", "dow", "dayofweek"}, Range(0, 7)),
     ({"quarter", "qtr"}, Range(1, 4)),
     ({"day", "dom"}, Range(1, 31)),
@@ -252,7 +254,7 @@ class Name:
     @property
     def year(self) -> bool:
         """Whether it holds years of the calendar."""
-        return bool({"year", "yr", "jahr"}.intersection(self.words))
+        return not _set("year yr jahr année año anno ano jaar 年").isdisjoint(self.words)
 
     def natural(self, low: float, high: float) -> Range | None:
         """Bounds that are public knowledge, if values from `low` to `high` lie inside."""

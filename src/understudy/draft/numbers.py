@@ -31,6 +31,7 @@ _MOVED = 0.05
 _CUT = 0.03
 _BEND = 0.01
 _GAP = 0.3
+_NARROW = 0.1
 _ALONE = 3  # So many times as far beyond all others as these lie apart is no amount that many share
 
 
@@ -179,13 +180,16 @@ def region(values: Values, counts: Counts) -> tuple[int, int]:
 
 
 def around(values: Values, counts: Counts) -> tuple[float, float] | None:
-    """Round bounds of three times the width of the middle, for columns that few rows have a value of.
+    """Round bounds of three times the width of the middle, where a release could not find the ends.
 
-    So few cannot tell a release where they lie on a line without ends. None where there are enough.
+    So it is where few rows have a value, and where all lie close together and far from zero, as years
+    and seconds since 1970 do: on a line without ends that takes as many steps as they have digits.
+    None elsewhere.
     """
-    if counts.sum() >= FEW_HOLDERS:
-        return None
     low, high = (Fraction(float(end)) for end in middle(values, counts))
+    far = low * high > 0 and 0 < high - low < _NARROW * max(abs(low), abs(high))
+    if counts.sum() >= FEW_HOLDERS and not far:
+        return None
     width = high - low or abs(high) or Fraction(1)
     step = Fraction(10) ** floor(log10(width / 5))
     step = next(step * factor for factor in (1, 2, 5, 10) if step * factor >= width / 5)

@@ -303,7 +303,7 @@ def _who(schema: Schema, seen: Sequence[RowsPerUnit]) -> Decision:
 
 def _units(schema: Schema, seen: Sequence[RowsPerUnit]) -> Iterator[Option]:
     """Who may be protected, with what each choice costs."""
-    for found in sorted(seen, key=lambda each: not Name(each.column).of_a_person):
+    for found in seen:
         for most, words in found.sensible():
             yield Option(f"{found.column} {most}", words)
     if schema.unit_word == OPEN:
@@ -313,7 +313,8 @@ def _units(schema: Schema, seen: Sequence[RowsPerUnit]) -> Iterator[Option]:
 def _left_out(columns: Sequence[Column], schema: Schema) -> Decision:
     names = [column.name for column in columns]
     texts = [column.name for column in columns if isinstance(column, Text)]
-    held = [f"{', '.join(names)}"] + ([f"free text: {', '.join(texts)}"] if texts else [])
+    held = [", ".join(names)]
+    held += [f"free text, empty, or not read: {', '.join(texts)}"] if texts else []
     if schema.unit is not None and schema.unit.column in names:
         held.append(f"({schema.unit.column} is still used to tell people apart)")
     return Decision(
@@ -322,8 +323,9 @@ def _left_out(columns: Sequence[Column], schema: Schema) -> Decision:
         f"Is it right to leave out {_some(names)}?",
         (*held,),
         f"that {_some(names)} {'name' if len(names) > 1 else 'names'} people or things"
-        f"{', or hold free text' if texts else ''}, and no value of them",
-        "They are left out of every release. To keep one, give it another type in the schema file.",
+        f"{', or hold nothing that is modelled' if texts else ''}, and no value of them",
+        "They are left out of every release. To keep one, give it another type in the schema file, "
+        'such as type = "category" and values = "discover".',
         (Choice.PUBLIC,),
         yes="Yes: leave them out" if len(names) > 1 else "Yes: leave it out",
         default=Choice.PUBLIC,

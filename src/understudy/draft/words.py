@@ -45,6 +45,7 @@ _STREET = re.compile(
     r"|\S.*(straße|strasse|str\.|weg|platz|gasse)\s+\d+.*",
     re.IGNORECASE,
 )
+_HEX = re.compile(r".*\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,}\b.*", re.IGNORECASE)
 _DATED = re.compile(
     r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b.*"
     r"|([a-z]{3,9}\.?[-\s/]|\d{1,2}[-/.])(19|20)?\d\d|(19|20)\d\d[-/.]\d{1,2}"  # months
@@ -58,6 +59,7 @@ _AMOUNT = re.compile(
 )
 _ICD = re.compile(r"[A-TV-Z]\d[\dA-Z](\.?[\dA-Z]{1,4})?")
 _PHRASE = re.compile(r".*[^\W\d_]{4}.*")  # A word: the beginning of what has one is no coarser code
+_LONG_NUMBER = re.compile(r"(\D{0,9}\d){8,}\D{0,9}")
 _TOKEN = re.compile(r"(?=\S*\d)\S{4,}")
 _CODE = re.compile(r"[^\d]{1,30}|[<>≤≥]=?\s*\d+(\.\d+)?|\d+(\.\d+)?\s*\+")
 
@@ -81,7 +83,9 @@ def sort_of(name: Name, texts: Sequence[str], counts: NDArray[np.integer]) -> So
     often = common(counts)
     shared = float(counts[often].sum()) / rows
     some = texts[:: max(1, distinct // _LOOKED)]
-    if _mostly(some, _CONTACT) or (distinct > LEAST_HOLDERS and _mostly(some, _STREET, 0.6)):
+    contacts = _mostly(some, _CONTACT) and not name.prefixes
+    made = _mostly(some, _STREET, 0.6) or _mostly(some, _HEX)
+    if contacts or (distinct > LEAST_HOLDERS and made):
         return Sort.IDENTIFIER
     several = distinct > LEAST_HOLDERS and distinct > rows / 50
     persons = distinct > LEAST_HOLDERS and name.of_persons
@@ -90,10 +94,11 @@ def sort_of(name: Name, texts: Sequence[str], counts: NDArray[np.integer]) -> So
     few = distinct > LEAST_HOLDERS and (distinct > rows / 5 or name.of_a_person)
     if name.identifies and (distinct > _MANY or few or distinct == rows > 2):
         return Sort.IDENTIFIER
-    if (
-        shared < _FOUND and rows > LEAST_HOLDERS and not prefixes(name, some)
-    ):  # hardly one that many hold
-        dated = _mostly(some, _DATED, 0.6) or _mostly(some, _AMOUNT)
+    dated = _mostly(some, _DATED, 0.6) or _mostly(some, _AMOUNT)
+    coded = bool(prefixes(name, some))
+    if distinct > _MANY and not (dated or coded) and _mostly(some, _LONG_NUMBER):
+        return Sort.IDENTIFIER  # accounts, phones, articles: one may have any number of rows
+    if shared < _FOUND and rows > LEAST_HOLDERS and not coded:  # hardly one that many hold
         if name.prose or _is_long(some) or (dated and distinct > rows / 2 and not name.identifies):
             return Sort.PROSE
         tokens = distinct > rows / 20 and _mostly(some, _TOKEN) and not dated

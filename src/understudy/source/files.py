@@ -44,6 +44,10 @@ _BROKEN = re.compile(r"-?[0-9]*[.][0-9]+")
 _VALUE = re.compile(
     r"[^@\s]+@[^@\s]+\.[a-z]{2,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
 )
+_LATIN = (
+    "is not UTF-8 text (Latin-1, as old spreadsheets write it?): save it as CSV in UTF-8 "
+    "(iconv -f latin1 -t utf-8 OLD > NEW), or as Parquet"
+)
 _ADD_A_HEADER = (
     "the first line must name the columns; add one above the rows, for instance 'age,sex,income'"
 )
@@ -202,7 +206,10 @@ def read_layout(path: Path) -> Layout:
     except (EOFError, zlib.error):
         raise SourceError(f"{where} cannot be read: it is not a whole gzip file") from None
     if head.startswith(_WIDE):
-        raise SourceError(f"{where} is not UTF-8 text: save it as CSV in UTF-8, or as Parquet")
+        raise SourceError(
+            f"{where} is UTF-16 and not UTF-8 text: save it as CSV in UTF-8 "
+            "(iconv -f utf-16 -t utf-8 OLD > NEW), or as Parquet"
+        )
     text = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
     line = _first_record(text)
     if line is None and len(head) == _HEADER_BYTES:
@@ -215,10 +222,7 @@ def read_layout(path: Path) -> Layout:
     if "\0" in line:
         raise SourceError(f"{where} is not text: save it as CSV in UTF-8, or as Parquet")
     if "\ufffd" in line:
-        raise SourceError(
-            f"{where}: the header is not UTF-8 text (Latin-1, as old spreadsheets write it, or no "
-            "table at all?): save it as CSV in UTF-8, or as Parquet"
-        )
+        raise SourceError(f"{where}: the header {_LATIN}")
     outside = "".join(line.split('"')[::2])
     separator = max(_SEPARATORS, key=outside.count)  # the first of them where none occurs
     try:
@@ -258,10 +262,10 @@ def _check_first_line(columns: tuple[str, ...], where: str) -> None:
             f"{where} seems to have no header, its first line holds only numbers: {_ADD_A_HEADER}"
         )
     empty = [at for at, name in enumerate(columns, 1) if not name.strip()]
-    if len(empty) == len(columns) - 1 > 0 and columns[0].strip():
+    if 2 * len(empty) >= len(columns) and (len(columns) > 2 or 1 not in empty):
         raise SourceError(
-            f"{where}: the first line seems to be a title, all its cells but one are empty: take away "
-            "what stands above the names of the columns"
+            f"{where}: the first line seems to be a title, as most of its cells are empty: take away "
+            "what stands above the names of the columns, and whatever names groups of them"
         )
     if empty:
         raise SourceError(
@@ -370,10 +374,7 @@ class FileSource(Table):
                     try:
                         line.decode()
                     except UnicodeDecodeError:
-                        raise SourceError(
-                            f"file {str(path)!r}: line {number:,} is not UTF-8 text (Latin-1, as old "
-                            "spreadsheets write it?): save it as CSV in UTF-8, or as Parquet"
-                        ) from None
+                        raise SourceError(f"file {str(path)!r}: line {number:,} {_LATIN}") from None
 
     def _lenient(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for path, layout in zip(self.paths, self._files.layouts, strict=True):

@@ -243,7 +243,8 @@ class _Database:
             if not self._understood({name: code}):
                 raise SourceError(
                     f"{self._where}: the database does not compare column {name!r} with the values "
-                    f"of the schema, or may not read it: {remedy(name)}"
+                    f"of the schema, or may not read it: {remedy(name)}; or export the table to a CSV "
+                    "or Parquet file"
                 )
         raise SourceError(f"{self._where}: the database refuses to read these columns together")
 
