@@ -45,8 +45,8 @@ _VALUE = re.compile(
     r"[^@\s]+@[^@\s]+\.[a-z]{2,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
 )
 _LATIN = (
-    "is not UTF-8 text (Latin-1, as old spreadsheets write it?): save it as CSV in UTF-8 "
-    "(iconv -f latin1 -t utf-8 OLD > NEW), or as Parquet"
+    "is not UTF-8 text (Latin-1, as old spreadsheets write it, or no table at all?): save it as CSV in "
+    "UTF-8 (iconv -f latin1 -t utf-8 OLD > NEW), or as Parquet"
 )
 _ADD_A_HEADER = (
     "the first line must name the columns; add one above the rows, for instance 'age,sex,income'"
