@@ -238,8 +238,8 @@ def _run(settings: Settings, host: str, port: int, tls: tuple[Path, Path] | None
 
     from understudy.web.app import create_app
 
-    os.umask(0o077)
     listening = _listen(host, port)
+    os.umask(0o077)
     try:
         app = create_app(settings)
         config = _config(app, tls)
