@@ -6,6 +6,13 @@ import math
 import numpy as np
 import pytest
 
+from tests.exact_privacy import (
+    ChoosingNoise,
+    PrivacyViolation,
+    check,
+    enumerate_transcripts,
+    neighbours,
+)
 from tests.privacy.privacy_fakes import LoggedCharges, LoggedNoise
 from tests.thorough import examples, some
 from understudy.errors import PrivacyError
@@ -16,13 +23,6 @@ from understudy.privacy.gate import Gate
 from understudy.privacy.products import ProductQueries, Rule
 from understudy.privacy.questions import Picked, PickedQueries, WorstError, WorstQueryError
 from understudy.privacy.relation import Relation
-from understudy.testing.exact import (
-    ChoosingNoise,
-    PrivacyViolation,
-    check,
-    enumerate_transcripts,
-    neighbours,
-)
 from understudy.testing.stand_ins import TinyCounts, table_of
 
 SHAPE = (2, 3)
