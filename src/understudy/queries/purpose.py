@@ -15,9 +15,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from understudy._types import Clique
 from understudy.errors import WorkloadError
 from understudy.queries.classes import Family
-from understudy.queries.evaluate import Clique, cells
+from understudy.queries.evaluate import cells
 from understudy.queries.workload import Workload, summed
 from understudy.schema import Schema
 

@@ -38,9 +38,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from understudy._types import Clique
 from understudy.errors import WorkloadError
 from understudy.queries.classes import KINDS, MARGINALS, Family, check_size
-from understudy.queries.evaluate import MAX_CELLS, Clique, cells
+from understudy.queries.evaluate import MAX_CELLS, cells
 from understudy.schema import Schema
 
 MAX_MARGINALS = 10**6

@@ -22,6 +22,7 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Annotated
 
+from understudy._types import Clique
 from understudy.errors import require_extra
 from understudy.game.methods.base import (
     POSITIVE,
@@ -36,7 +37,7 @@ from understudy.game.methods.base import (
     one_of,
 )
 from understudy.game.methods.dualquery import sizes
-from understudy.players.base import Clique, Model, PaidOff, QueryPlayer
+from understudy.players.base import Model, PaidOff, QueryPlayer
 from understudy.players.data.ftpl_generator import MATCHING, FTPLGenerator, Judged
 from understudy.players.query.fixed import FixedMarginals, InTurn, Together
 from understudy.players.query.picking import CellPicker

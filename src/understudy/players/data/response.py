@@ -20,19 +20,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from understudy._types import Floats, Rng, Whole
+from understudy._types import Clique, Floats, Rng, Whole
 from understudy.models import Decomposable, Empirical, View
 from understudy.oracles import Annealed, History, Law, LazyNoise, Oracle, Proofs
-from understudy.players.base import (
-    Answers,
-    Cell,
-    Clique,
-    DataPlayer,
-    Kind,
-    MeasuredCell,
-    Model,
-    Problem,
-)
+from understudy.players.base import Answers, Cell, DataPlayer, Kind, MeasuredCell, Model, Problem
 from understudy.queries import cells
 
 ANNEALED = Annealed(starts=8, blocks=24)

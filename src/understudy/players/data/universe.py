@@ -27,10 +27,10 @@ from typing import Any
 
 import numpy as np
 
-from understudy._types import Rng, Table
+from understudy._types import Clique, Rng, Table
 from understudy.models import Decomposable, View
 from understudy.models.decomposable import project
-from understudy.players.base import Answers, Clique, DataPlayer, Kind, MeasuredCell, Problem
+from understudy.players.base import Answers, DataPlayer, Kind, MeasuredCell, Problem
 
 _FLOOR = 1e-9  # A measured share is kept off 0 and 1, from where no later answer could move it
 _RANGE = 1e60  # Weights are normalised again before their sum leaves this range

@@ -22,10 +22,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from understudy.models.decomposable import Table, project
+from understudy._types import Clique, Table
+from understudy.models.decomposable import project
 from understudy.models.junction import tree_cells, tree_cliques
 from understudy.models.residual import closure
-from understudy.players.base import Answers, Clique, Kind, Measured, Problem, View, measure
+from understudy.players.base import Answers, Kind, Measured, Problem, View, measure
 from understudy.players.data.maxent import EntropyModel, Move
 from understudy.privacy import accounting, planning
 from understudy.privacy.cost import Event, Gaussian, Selection

@@ -18,17 +18,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from understudy._types import Clique
 from understudy.models import Empirical
-from understudy.players.base import (
-    Answers,
-    Cell,
-    Clique,
-    Kind,
-    MeasuredCell,
-    PickedQuery,
-    Problem,
-    View,
-)
+from understudy.players.base import Answers, Cell, Kind, MeasuredCell, PickedQuery, Problem, View
 from understudy.privacy.gate import Gate
 from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import CellCounts, PickedCells, PickedQueries, WorstCell

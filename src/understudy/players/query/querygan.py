@@ -20,10 +20,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from understudy._types import Clique
 from understudy.players.base import (
     Answers,
     Cell,
-    Clique,
     Kind,
     LinearCritic,
     MeasuredMoments,

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy._types import Table
+from understudy._types import Clique, Table
 from understudy.models.fitting import Fitted
 from understudy.models.margins import deconvolve
 from understudy.models.measured import Coarse, Merged, merge_all, merged_values
-from understudy.players.base import Answers, Clique, Kind, Measured, Problem, View, measure
+from understudy.players.base import Answers, Kind, Measured, Problem, View, measure
 from understudy.players.query.fixed import FixedMarginals
 from understudy.players.query.interactions import Interactions, beyond, clear
 from understudy.privacy.coarsened import Coarsened

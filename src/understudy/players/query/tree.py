@@ -14,7 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 
-from understudy.players.base import Answers, Clique, Kind, Problem, View, measure
+from understudy._types import Clique
+from understudy.players.base import Answers, Kind, Problem, View, measure
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import WorstMarginals
 
