@@ -1,8 +1,4 @@
-"""What the rows are for: public texts that add weighted tables to a workload.
-
-    model:TARGET              predicting TARGET: pairs and triples with it come first
-    regression:Y ~ A + B      regressing Y: pairs among the columns named, triples with Y
-    subgroups:COLUMN          comparing groups: every group's tables, COLUMN × pairs
+"""What the rows are for: public texts that add weighted tables to a workload (docs/workload.md).
 
 A purpose is no more than a workload, so whatever follows from one (plan, certificate, verification)
 follows from a purpose alike. The tables that were asked for otherwise stay, with the weight they had.

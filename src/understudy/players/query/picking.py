@@ -1,17 +1,9 @@
 """The exponential mechanism over the queries of a workload: one pick a round, where it is worst.
 
-A query's score is how far the rows are from the data player, in rows: |c − n·p|, or ±(c − n·p) with the
-side picked together with the query (reading the side afterwards would leak). Scores move by one row
-under both relations. Cost per round: one selection, ε0²/8-zCDP by bounded range, and one Gaussian count
-where the pick is measured as well.
-
-    ExponentialMechanism  cells that are tabulated, with or without a measurement
-    NoisyVertex           signed cells that are tabulated once: a vertex of conv(±Q), for Frank-Wolfe,
-                          s_t = argmax_{s in ±q} ⟨s, c − n·p_t⟩ + Gumbel
-    CellPicker            signed cells against listed records, never tabulated: marginals with 10¹¹
-                          cells are as good as small ones
-    QueryPicker           signed queries of any class; they are listed, so there may be millions of
-                          them and not more
+A query's score is how far the rows are from the data player, in rows: |c − n·p|, or ±(c − n·p) with
+the side picked together with the query (reading the side afterwards would leak). Scores move by one
+row under both relations. Cost per round: one selection, ε0²/8-zCDP by bounded range, and one Gaussian
+count where the pick is measured as well.
 """
 
 from __future__ import annotations
@@ -58,7 +50,7 @@ class ExponentialMechanism:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyVertex:
-    """One signed cell a round."""
+    """One signed cell a round: a noisy vertex of conv(±Q), of cells that are tabulated once."""
 
     rounds: int
     products: tuple[ProductQueries, ...]
@@ -86,7 +78,7 @@ class NoisyVertex:
 
 @dataclass(frozen=True, slots=True)
 class CellPicker:
-    """One cell, or its complement, a round, where the data player's records are most wrong."""
+    """One cell, or its complement, a round, where listed records are most wrong; never tabulated."""
 
     rounds: int
 
