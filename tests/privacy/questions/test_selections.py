@@ -21,7 +21,7 @@ from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Gaussian, Laplace, Selection
 from understudy.privacy.gate import Gate
 from understudy.privacy.products import ProductQueries, Rule
-from understudy.privacy.questions import Picked, PickedQueries, WorstError, WorstQueryError
+from understudy.privacy.questions import Cell, PickedQueries, WorstError, WorstQueryError
 from understudy.privacy.relation import Relation
 from understudy.testing.stand_ins import TinyCounts, table_of
 
@@ -172,7 +172,7 @@ def test_a_pick_follows_the_exponential_mechanism():
     law = pick_law(rows, event, Relation.ADD_REMOVE, None, [each], True)
     score = brute(each, rows) - 0.3
     weights = {
-        (Picked(0, tuple(int(i) for i in index), sign),): math.exp(sign * value * UNIT / scale)
+        (Cell(0, tuple(int(i) for i in index), sign),): math.exp(sign * value * UNIT / scale)
         for sign in (1, -1)
         for index, value in zip(np.ndindex(*each.shape), score, strict=True)
     }
@@ -189,9 +189,9 @@ def test_without_noise_the_worst_query_is_picked_with_its_side():
     expected = [each.answers(table_of(rows, SHAPE, each.clique)) for each in CLASSES]
     expected[3] = expected[3].copy()
     expected[3][1, 1] += 2.0
-    assert gate.ask("slot", PickedQueries(CLASSES, expected)) == (Picked(3, (1, 1), -1),)
+    assert gate.ask("slot", PickedQueries(CLASSES, expected)) == (Cell(3, (1, 1), -1),)
     expected[3][1, 1] -= 4.0
-    assert gate.ask("slot", PickedQueries(CLASSES, expected)) == (Picked(3, (1, 1), 1),)
+    assert gate.ask("slot", PickedQueries(CLASSES, expected)) == (Cell(3, (1, 1), 1),)
 
 
 # -- charged first, and refused before it is charged -----------------------------------------------

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from understudy._types import Clique
 from understudy.models import Empirical
-from understudy.players.base import Answers, Cell, Kind, MeasuredCell, PickedQuery, Problem, View
+from understudy.players.base import Answers, Kind, MeasuredCell, PickedQuery, Problem, View
 from understudy.privacy.gate import Gate
 from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import CellCounts, PickedCells, PickedQueries, WorstCell
@@ -68,12 +68,8 @@ class NoisyVertex:
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> Answers:
         """See `QueryPlayer.play`."""
         expected = [problem.rows * view.marginal(each.clique) for each in self.products]
-        return tuple(
-            MeasuredCell(
-                self.products[pick.products].clique, Cell(pick.products, pick.index, pick.sign)
-            )
-            for pick in gate.ask(self.SELECT, PickedQueries(self.products, expected))
-        )
+        picks = gate.ask(self.SELECT, PickedQueries(self.products, expected))
+        return tuple(MeasuredCell(self.products[pick.marginal].clique, pick) for pick in picks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +115,7 @@ class QueryPicker:
             problem.rows * each.answers(view.marginal(each.clique)) for each in self.products
         ]
         picked = gate.ask(self.PICK, PickedQueries(self.products, expected))
-        families = [self.families[pick.products] for pick in picked]
+        families = [self.families[pick.marginal] for pick in picked]
         return tuple(
             PickedQuery(family.clique, family.query(pick.index, problem.shape), pick.sign)
             for pick, family in zip(picked, families, strict=True)

@@ -190,18 +190,12 @@ class PickedCells:
         return tuple(cells)
 
 
-@dataclass(frozen=True, slots=True)
-class Picked:
-    """One query of a class: which class, the number of a literal per column, and the side."""
-
-    products: int
-    index: tuple[int, ...]
-    sign: int = 0
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PickedQueries:
-    """k independent picks over all queries of `classes`, with their sides if `signed`."""
+    """k independent picks over all queries of `classes`, with their sides if `signed`.
+
+    Of a pick `marginal` is the class, and `index` the number of a literal for every column.
+    """
 
     classes: Sequence[ProductQueries]
     references: Sequence[Table]
@@ -231,7 +225,7 @@ class PickedQueries:
         counts = clipped(rows.answers(self.classes))
         return _on_sides(UNIT * counts - np.rint(UNIT * flat).astype(np.int64), self.signed)
 
-    def decode(self, drawn: Whole, facts: Facts) -> tuple[Picked, ...]:
+    def decode(self, drawn: Whole, facts: Facts) -> tuple[Cell, ...]:
         """Queries by the numbers of their literals."""
         shapes = [each.shape for each in self.classes]
-        return tuple(Picked(*place) for place in _places(drawn, shapes, self.signed))
+        return tuple(Cell(*place) for place in _places(drawn, shapes, self.signed))
