@@ -2,13 +2,13 @@
 
 With scores z = ⟨w, x⟩ (one per output k) the gradient of ℓ(z; y) is ∂ℓ/∂z_k · x, and
 |∂ℓ/∂z_k| ≤ `bound`, so that with |x_j| ≤ 1 no coordinate of a row's gradient passes `bound`; that is
-L0. Curvature: |∂²ℓ/∂z²| ≤ `smooth`.
+L0.
 
 * `Squared`: ½(z − y)² with the residual held within ±limit (Huber's loss); L0 = limit. For |y| ≤ 1
   and ‖w‖₁ ≤ r the residual is at most 1 + r anyway.
-* `Logistic`: ln(1 + e^z) − y·z, residual σ(z) − y; L0 = 1, curvature ¼.
+* `Logistic`: ln(1 + e^z) − y·z, residual σ(z) − y; L0 = 1.
 * `Softmax`: −ln π_y, π the softmax of (z, 0): the last class is the reference; residual π_k − 1[y = k],
-  L0 = 1, ‖·‖₂ ≤ √2, curvature ½.
+  L0 = 1, ‖·‖₂ ≤ √2.
 
 *Levels* are whole numbers that a row's target says of where its scores lie; from their sum over n rows
 follows the best constant score (`constant`). `moves` says how far one row moves the sums: (step,
@@ -34,18 +34,11 @@ class Squared:
 
     limit: float = math.inf
     outputs: int = 1
-    smooth: float = 1.0
 
     @property
     def bound(self) -> float:
         """The limit."""
         return self.limit
-
-    def values(self, scores: Floats, targets: Floats) -> Floats:
-        """½r² for |r| ≤ limit, else limit·(|r| − limit/2)."""
-        gap = np.abs(scores[:, 0] - targets)
-        inside = np.minimum(gap, self.limit)
-        return inside * (gap - inside / 2)
 
     def residuals(self, scores: Floats, targets: Floats) -> Floats:
         """z − y, held within ±limit."""
@@ -70,12 +63,6 @@ class Logistic:
 
     outputs: int = 1
     bound: float = 1.0
-    smooth: float = 0.25
-
-    def values(self, scores: Floats, targets: Floats) -> Floats:
-        """ln(1 + e^z) − y·z."""
-        z = scores[:, 0]
-        return np.logaddexp(0.0, z) - targets * z
 
     def residuals(self, scores: Floats, targets: Floats) -> Floats:
         """σ(z) − y."""
@@ -103,14 +90,6 @@ class Softmax:
 
     outputs: int
     bound: float = 1.0
-    smooth: float = 0.5
-
-    def values(self, scores: Floats, targets: Floats) -> Floats:
-        """logsumexp(z, 0) − z_y."""
-        whole = np.concatenate([scores, np.zeros((len(scores), 1))], axis=1)
-        chosen = np.take_along_axis(whole, targets.astype(np.int64)[:, None], axis=1)[:, 0]
-        top = whole.max(axis=1)
-        return top + np.log(np.exp(whole - top[:, None]).sum(axis=1)) - chosen
 
     def residuals(self, scores: Floats, targets: Floats) -> Floats:
         """π_k − 1[y = k]; classes are added up in order, whatever the number of rows."""

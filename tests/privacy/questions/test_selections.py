@@ -64,14 +64,18 @@ def gate_of(rows, event, relation, rows_public, noise=None, log=None):
     return Gate(TinyCounts(SHAPE, rows), charges, relation, noise or LoggedNoise(log), rows_public)
 
 
+JOINED = {"all": all, "any": any, "odd": lambda held: sum(held) % 2 == 1}
+
+
 def brute(each, rows):
     """The counts of all queries, row by row."""
-    return np.array(
-        [
-            sum(bool(each.holds(index)[tuple(row[i] for i in each.clique)]) for row in rows)
-            for index in np.ndindex(*each.shape)
-        ]
-    )
+
+    def holds(index, row):
+        pairs = zip(each.literals, index, each.clique, strict=False)
+        held = [bool(matrix[literal, row[i]]) for matrix, literal, i in pairs]
+        return sum(held) > index[-1] if each.rule == "least" else JOINED[each.rule](held)
+
+    return np.array([sum(holds(i, row) for row in rows) for i in np.ndindex(*each.shape)])
 
 
 def exact_values(ask, rows, event, relation, public):
