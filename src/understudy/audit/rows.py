@@ -1,11 +1,5 @@
 """Scores of records against synthetic rows and released models; larger means more like a member.
 
-    distance     −(distance to the closest synthetic record), Gower's: 1 for another category,
-                 |difference|/(size − 1) for columns with an order, mean over columns
-    density      ln(p_synthetic(x)/p_reference(x)), both by the same discrete kernel: what the
-                 synthetic rows hold beyond what the population explains
-    likelihood   ln p̂(x) under the released model, over the marginals of its workload
-
 Records are codes, one column of integers per modelled column, as everywhere in understudy.
 """
 
@@ -24,7 +18,10 @@ _LEAST = 1e-12
 
 
 def distance(records: Whole, rows: Whole, shape: Sequence[int], ordered: Sequence[bool]) -> Floats:
-    """−min over rows of the mean difference per column; 0 for a record that is there itself."""
+    """−(distance to the closest row), Gower's; 0 for a record that is there itself.
+
+    1 for another category, |difference|/(size − 1) for columns with an order, mean over columns.
+    """
     _require_some(rows)
     found = np.empty(len(records))
     for part in _slices(len(records), len(rows)):

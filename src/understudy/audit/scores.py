@@ -1,8 +1,4 @@
-"""Scores of single rows under a trained model; larger means more like a member.
-
-correctness   1[argmax p(x) = y] loss          ln p_y(x), the negative of the loss confidence    max
-p(x) entropy       −H(p(x)), H in bits, 0·log 0 = 0: members have *low* entropy logit         ln(p_y/(1
-− p_y)), the statistic of LiRA: nearly normal over trainings
+"""Scores of single rows under a trained model; larger means more like a member (docs/audit.md).
 
 A shadow-model attack is shown more of a row: outputs (`black_box`), or also the model's `inside`.
 """
