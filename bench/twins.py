@@ -18,10 +18,28 @@ from understudy.learn.linear import LinearClassifier, LinearModel, LinearRegress
 from understudy.learn.plans import radius_for
 from understudy.learn.solvers import project
 from understudy.privacy.features import Box
-from understudy.privacy.losses import Loss
+from understudy.privacy.losses import Logistic, Loss, Softmax, Squared
 
 Reals = NDArray[np.float64]
 _STEPS, _GAP = 1_000, 1e-4
+SMOOTH = {Squared: 1.0, Logistic: 0.25, Softmax: 0.5}
+"""Curvature: |∂²ℓ/∂z²| is at most this."""
+
+
+def values(loss: Loss, scores: Reals, targets: Reals) -> Reals:
+    """The loss of every row."""
+    match loss:
+        case Squared(limit=limit):
+            gap = np.abs(scores[:, 0] - targets)
+            inside = np.minimum(gap, limit)
+            return inside * (gap - inside / 2)
+        case Logistic():
+            return np.logaddexp(0.0, scores[:, 0]) - targets * scores[:, 0]
+        case Softmax():
+            whole = np.concatenate([scores, np.zeros((len(scores), 1))], axis=1)
+            chosen = np.take_along_axis(whole, targets.astype(np.int64)[:, None], axis=1)[:, 0]
+            top = whole.max(axis=1)
+            return top + np.log(np.exp(whole - top[:, None]).sum(axis=1)) - chosen
 
 
 def minimise(
@@ -39,7 +57,7 @@ def minimise(
     def value_and_gradient(weights: Reals) -> tuple[float, Reals]:
         scores = features @ weights.reshape(shape).T
         slope = loss.residuals(scores, targets).T @ features / n
-        return float(loss.values(scores, targets).mean()), slope.reshape(-1)
+        return float(values(loss, scores, targets).mean()), slope.reshape(-1)
 
     start, effort = np.zeros(math.prod(shape)), {"maxiter": _STEPS, "gtol": 1e-6}
     free = minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", options=effort).x
@@ -47,7 +65,7 @@ def minimise(
         return free.reshape(shape)
     weights = ahead = project(free, radius)
     narrow = features if features.shape[1] <= n else features.T  # the same largest singular value
-    smooth = loss.smooth * float(np.linalg.norm(narrow.T @ narrow / n, 2))
+    smooth = SMOOTH[type(loss)] * float(np.linalg.norm(narrow.T @ narrow / n, 2))
     momentum, best = 1.0, np.inf
     for _ in range(_STEPS):
         _, slope = value_and_gradient(ahead)

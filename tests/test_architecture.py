@@ -285,7 +285,7 @@ BAD = {
     "relative": ("privacy.noise", "from ..releases import run", "comes after"),
     "relative, one room": ("privacy.noise", "from .. import game", "comes after"),
     "by name": ("models.measured", "import_module('understudy.releases.run')", "comes after"),
-    "the tests' room": ("cli.app", "from understudy.testing import check", "comes after"),
+    "the tests' room": ("cli.app", "from understudy.testing import check_method", "comes after"),
     "round the back": ("game.play", "from understudy import release", "not a room"),
     "a new room": ("attic.things", "x = 1", "without a place"),
     "models and the gate": (

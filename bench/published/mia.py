@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from bench.published import mia_rows
 from bench.published.keeping import keep
 from bench.published.mia_rows import PANELS, SOLVERS, Panel, Sample
+from bench.twins import SMOOTH
 from understudy._version import __version__
 from understudy.audit import ceiling, scores
 from understudy.audit.roc import Interval, mean_interval, rank_rule, roc
@@ -289,7 +290,7 @@ def _picks_bound(facts: Facts, scale: float, delay: int, kept: range, start: flo
     ν = (2Δ/ε0)·ln K, and 2Δ/ε0 = b·r·L0/N for Gumbel noise of scale b.
     """
     noise = scale / UNIT * facts.radius * facts.loss.bound / facts.rows
-    curved = facts.loss.smooth * (2 * facts.radius) ** 2
+    curved = SMOOTH[type(facts.loss)] * (2 * facts.radius) ** 2
     t = np.array(kept, dtype=float) + 1
     falling = (delay * (delay + 1) * start + 2 * t * curved) / ((t + delay) * (t + delay + 1))
     return noise * math.log(2 * facts.coordinates) + float(falling.mean())

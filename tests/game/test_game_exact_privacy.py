@@ -11,6 +11,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.exact_privacy import (
+    ChoosingNoise,
+    PrivacyViolation,
+    check,
+    discrete_laplace_law,
+    enumerate_transcripts,
+    game_law,
+    neighbours,
+)
 from tests.thorough import slow, some
 from understudy.errors import BudgetExhausted
 from understudy.game.methods.mst import MSTMethod
@@ -24,19 +33,7 @@ from understudy.privacy.cost import Charge, Laplace, Plan, Selection
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import GRID, Cell, WorstCell, WorstError, WorstMarginals
 from understudy.privacy.relation import Relation
-from understudy.testing import (
-    ChoosingNoise,
-    PrivacyViolation,
-    StillNoise,
-    StrictCharges,
-    TinyCounts,
-    check,
-    discrete_laplace_law,
-    enumerate_transcripts,
-    game_law,
-    neighbours,
-    tiny_design,
-)
+from understudy.testing import StillNoise, StrictCharges, TinyCounts, tiny_design
 from understudy.testing.stand_ins import table_of
 
 DELTA = 1e-3

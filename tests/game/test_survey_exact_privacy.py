@@ -12,6 +12,14 @@ from functools import cache
 import numpy as np
 import pytest
 
+from tests.exact_privacy import (
+    ORDERS,
+    PrivacyViolation,
+    check,
+    discrete_gaussian_law,
+    neighbours,
+    product_law,
+)
 from tests.thorough import slow, some
 from understudy.game import play
 from understudy.game.methods.maxent import MaxEntMethod
@@ -21,18 +29,8 @@ from understudy.privacy import accounting
 from understudy.privacy.cost import Plan
 from understudy.privacy.gate import Gate
 from understudy.privacy.relation import Relation
-from understudy.testing import (
-    PrivacyViolation,
-    StrictCharges,
-    TinyCounts,
-    check,
-    discrete_gaussian_law,
-    neighbours,
-    product_law,
-    tiny_design,
-)
+from understudy.testing import StrictCharges, TinyCounts, tiny_design
 from understudy.testing.distributions import fingerprint
-from understudy.testing.exact import ORDERS
 
 SHAPE = (2, 2)
 RHO = Fraction(20)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.exact_privacy import ChoosingNoise, compare, enumerate_transcripts
 from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.cost import (
     Charge,
@@ -67,7 +68,6 @@ from understudy.privacy.questions.gradient import Groups
 from understudy.privacy.questions.moments import RandomFeatures
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
-from understudy.testing.exact import ChoosingNoise, compare, enumerate_transcripts
 from understudy.testing.stand_ins import StillNoise, StrictCharges, TinyCounts, table_of
 from understudy.units import Unit
 

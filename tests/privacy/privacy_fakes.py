@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from tests.exact_privacy import ChoosingNoise
 from understudy.privacy.cost import Charge, Plan
 from understudy.privacy.noise import Noise
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
-from understudy.testing.exact import ChoosingNoise
 from understudy.testing.stand_ins import StillNoise, StrictCharges
 
 

@@ -12,15 +12,10 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.rdp import RdpAccountant
 from scipy import optimize, stats
 
+from tests.exact_privacy import compare, discrete_gaussian_law, discrete_laplace_law, product_law
 from understudy.errors import InputError, PrivacyError
 from understudy.privacy import accounting
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan, Selection, Zcdp
-from understudy.testing.exact import (
-    compare,
-    discrete_gaussian_law,
-    discrete_laplace_law,
-    product_law,
-)
 
 REFUSED = (PrivacyError, InputError)
 

@@ -11,6 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from tests.exact_privacy import (
+    ChoosingNoise,
+    PrivacyViolation,
+    check,
+    discrete_gaussian_law,
+    enumerate_transcripts,
+    neighbours,
+)
 from tests.privacy.privacy_fakes import FakeTables, LeakyNoise, LoggedCharges, LoggedNoise
 from tests.thorough import examples
 from understudy.errors import PrivacyError, UnderstudyError
@@ -24,14 +32,6 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.questions import Marginals, ThresholdedErrors
 from understudy.privacy.relation import Relation
 from understudy.testing import SeededNoise
-from understudy.testing.exact import (
-    ChoosingNoise,
-    PrivacyViolation,
-    check,
-    discrete_gaussian_law,
-    enumerate_transcripts,
-    neighbours,
-)
 from understudy.testing.stand_ins import TinyCounts, table_of
 
 REFUSED = (UnderstudyError, TypeError, ValueError)

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.exact_privacy import PrivacyViolation, check, compare
 from tests.privacy.test_numbers_blind import HEAD, Script, column, converted, cost
 from tests.thorough import slow
 from understudy.privacy.cost import Charge, Discovery, Plan
@@ -28,7 +29,6 @@ from understudy.privacy.relation import Relation
 from understudy.releases import facts, prepare
 from understudy.schema import Schema
 from understudy.source import read
-from understudy.testing import PrivacyViolation, check, compare
 from understudy.testing.stand_ins import StrictCharges
 
 CODES = column("code", "category", 'values = "discover"', "prefixes = [1]", "max_values = 64")

@@ -9,6 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.exact_privacy import (
+    ChoosingNoise,
+    PrivacyViolation,
+    check,
+    enumerate_transcripts,
+    neighbours,
+)
 from tests.privacy.privacy_fakes import (
     FakeTables,
     HalfNoise,
@@ -38,13 +45,6 @@ from understudy.privacy.questions import (
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.testing import SeededNoise
-from understudy.testing.exact import (
-    ChoosingNoise,
-    PrivacyViolation,
-    check,
-    enumerate_transcripts,
-    neighbours,
-)
 from understudy.testing.stand_ins import TinyCounts, table_of
 
 SHAPE = (2, 2)

@@ -7,8 +7,8 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
+from tests.exact_privacy import neighbours
 from understudy.privacy.relation import Relation
-from understudy.testing.exact import neighbours
 
 UNIVERSE = list(product((0, 1), repeat=2))
 CLIQUES = ((0,), (1,), (0, 1))

@@ -6,9 +6,10 @@ import math
 import numpy as np
 import pytest
 
+from tests.exact_privacy import ChoosingNoise, enumerate_transcripts
 from understudy.errors import InputError
 from understudy.privacy.response import RandomisedResponse
-from understudy.testing import ChoosingNoise, StillNoise, enumerate_transcripts
+from understudy.testing import StillNoise
 
 EPSILONS = (0.1, 1.0, math.log(3), 4.0)
 

@@ -6,9 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from understudy.privacy import accounting
-from understudy.privacy.cost import Selection
-from understudy.testing.exact import (
+from tests.exact_privacy import (
     PrivacyViolation,
     check,
     enumerate_transcripts,
@@ -16,6 +14,8 @@ from understudy.testing.exact import (
     log_law_top_k,
     neighbours,
 )
+from understudy.privacy import accounting
+from understudy.privacy.cost import Selection
 
 UNIVERSE = (0, 1, 2)
 

@@ -8,6 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.exact_privacy import (
+    ChoosingNoise,
+    PrivacyViolation,
+    check,
+    discrete_gaussian_law,
+    discrete_laplace_law,
+    enumerate_transcripts,
+    product_law,
+    unit_neighbours,
+)
 from tests.privacy.privacy_fakes import LoggedCharges, LoggedNoise
 from tests.thorough import slow
 from understudy.errors import InputError, PrivacyError, RelationError
@@ -27,16 +37,6 @@ from understudy.privacy.ledger import Ledger
 from understudy.privacy.questions import Marginals, WorstCell, WorstError
 from understudy.privacy.relation import Relation
 from understudy.source.units import chosen
-from understudy.testing.exact import (
-    ChoosingNoise,
-    PrivacyViolation,
-    check,
-    discrete_gaussian_law,
-    discrete_laplace_law,
-    enumerate_transcripts,
-    product_law,
-    unit_neighbours,
-)
 from understudy.testing.stand_ins import TinyCounts
 from understudy.units import Unit, group
 

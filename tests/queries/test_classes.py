@@ -116,7 +116,6 @@ def test_matrices_count_what_the_queries_say(kind, shape):
     answers = products.answers(table)
     for index, query in zip(np.ndindex(*products.shape), queries(family, shape), strict=True):
         inside = holds(query, records(shape)).reshape(shape)
-        assert (products.holds(index) == inside).all()
         assert answers[index] == table[inside].sum()
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
+from tests.exact_privacy import PrivacyViolation, check, product_law, unit_neighbours
 from tests.thorough import examples
 from understudy.columns.unmodelled import Level
 from understudy.errors import SchemaError
@@ -20,7 +21,6 @@ from understudy.releases.verify import verify
 from understudy.schema import Category, Schema, UndeclaredCategory
 from understudy.source import read
 from understudy.source.values import Holders
-from understudy.testing.exact import PrivacyViolation, check, product_law, unit_neighbours
 from understudy.testing.stand_ins import StillNoise
 
 TEXT = """

@@ -12,6 +12,13 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
+from tests.exact_privacy import (
+    PrivacyViolation,
+    check,
+    discrete_gaussian_law,
+    neighbours,
+    product_law,
+)
 from tests.thorough import some
 from tests.tools.both import stranger as verify_release
 from understudy.columns.ladder import ROUNDNESS, SHARES, first
@@ -27,15 +34,7 @@ from understudy.releases.outline import buys, history
 from understudy.releases.verify import verify
 from understudy.schema import Schema
 from understudy.source import read
-from understudy.testing import (
-    PrivacyViolation,
-    SeededNoise,
-    StrictCharges,
-    check,
-    discrete_gaussian_law,
-    neighbours,
-    product_law,
-)
+from understudy.testing import SeededNoise, StrictCharges
 
 HEAD = "[understudy]\nversion = 1\n"
 COLUMNS = """

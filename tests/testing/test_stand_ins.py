@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.exact_privacy import ChoosingNoise, enumerate_transcripts
 from understudy.errors import BudgetExhausted, InputError, PrivacyError
 from understudy.privacy.cost import Charge, Gaussian, Plan, Zcdp
 from understudy.privacy.gate import Gate
@@ -10,14 +11,12 @@ from understudy.privacy.questions import RowCount
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import reveal
 from understudy.testing import (
-    ChoosingNoise,
     ContractBroken,
     RecordingNoise,
     StillNoise,
     StrictCharges,
     Tape,
     TinyCounts,
-    enumerate_transcripts,
 )
 from understudy.testing.stand_ins import Front
 

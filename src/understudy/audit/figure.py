@@ -21,6 +21,7 @@ def draw(audit: Audit, folder: Path) -> list[Path]:
     from matplotlib.figure import Figure
 
     ranked = sorted(audit.attacks, key=lambda a: (-a.tpr_at[LEVELS[-1]], -a.curve.auc))
+    many = "1 canary" if audit.canaries == 1 else f"{audit.canaries} canaries in each"
     colours = {attack.name: COLOURS[at % len(COLOURS)] for at, attack in enumerate(ranked)}
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(9.0, 4.7), layout="constrained")
@@ -32,7 +33,7 @@ def draw(audit: Audit, folder: Path) -> list[Path]:
         _bound(places["bound"], audit)
         figure.suptitle(_headline(audit), x=0.01, ha="left", fontsize=11, fontweight="bold")
         figure.supxlabel(
-            f"{audit.runs} runs, {_many(audit.canaries)}; half of the runs were judged. Curves are "
+            f"{audit.runs} runs, {many}; half of the runs were judged. Curves are "
             f"samples and may cross the ceiling by chance, the bound takes that\ninto account. "
             f"{LIMITS}",
             x=0.01, ha="left", fontsize=7.5, linespacing=1.35,
@@ -47,10 +48,6 @@ def _headline(audit: Audit) -> str:
     if audit.refuted:
         return f"Refuted: ε = {claim.epsilon:g} was claimed, ε ≥ {found.bound:.3g} is shown"
     return f"Not refuted: ε = {claim.epsilon:g} is claimed, ε ≥ {found.bound:.3g} is shown"
-
-
-def _many(canaries: int) -> str:
-    return "1 canary" if canaries == 1 else f"{canaries} canaries in each"
 
 
 def _curves(spot: Any, audit: Audit, ranked: Sequence[Attack], colours: Mapping[str, str]) -> None:

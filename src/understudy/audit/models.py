@@ -23,7 +23,6 @@ from understudy.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Labels = Whole
 
 _MOST_VALUES = 50
 _LOOSE = 100.0
@@ -35,7 +34,7 @@ class Examples:
     """Rows with labels 0, 1, …, checked before anything is trained."""
 
     features: Floats
-    labels: Labels
+    labels: Whole
     names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -147,7 +146,7 @@ class Learner(Protocol):
         """What it is, in JSON."""
         ...
 
-    def __call__(self, features: Floats, labels: Labels) -> Any:
+    def __call__(self, features: Floats, labels: Whole) -> Any:
         """A trained model with `predict_proba`; labels are 0, 1, …"""
         ...
 
@@ -177,7 +176,7 @@ class Logistic:
             **{name: self.choices[name] for name in sorted(self.choices)},
         }
 
-    def __call__(self, features: Floats, labels: Labels) -> Any:
+    def __call__(self, features: Floats, labels: Whole) -> Any:
         """Train once; privacy noise takes no seed."""
         if self.epsilon is None:
             from sklearn.linear_model import LogisticRegression
@@ -208,7 +207,7 @@ class Own:
         """Where it comes from."""
         return {"learner": self.where}
 
-    def __call__(self, features: Floats, labels: Labels) -> Any:
+    def __call__(self, features: Floats, labels: Whole) -> Any:
         """Make a fresh one and train it."""
         return self.make().fit(features, labels)
 

@@ -16,14 +16,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Floats, Whole
+from understudy._types import Clique, Floats, Whole
 from understudy.audit import judge
 from understudy.audit import rows as scores
 from understudy.audit.runs import fingerprint
 from understudy.audit.shadows import fit_discriminant
 from understudy.errors import InputError
 from understudy.game.methods import METHODS
-from understudy.players.base import Clique, Model
+from understudy.players.base import Model
 from understudy.privacy.cost import Laplace
 from understudy.privacy.relation import Relation
 from understudy.queries import count
@@ -32,8 +32,6 @@ from understudy.releases.certificate import WORST
 from understudy.releases.run import release
 from understudy.schema import Schema
 
-Codes = Whole
-
 _TRIED = 20  # Records drawn for each that is planted; the farthest from the background are taken
 
 
@@ -41,7 +39,7 @@ _TRIED = 20  # Records drawn for each that is planted; the farthest from the bac
 class Seen:
     """All that came out of one release."""
 
-    rows: Codes
+    rows: Whole
     model: Model | None
     sides: Floats
     """Side outputs: numbers that stand in the release beside its rows."""
@@ -56,7 +54,7 @@ class Pipeline(Protocol):
         """What it is, in JSON."""
         ...
 
-    def __call__(self, table: Codes) -> Seen:
+    def __call__(self, table: Whole) -> Seen:
         """Publish."""
         ...
 
@@ -83,7 +81,7 @@ class Releasing:
             "plan": chosen.plan.to_json(),
         }
 
-    def __call__(self, table: Codes) -> Seen:
+    def __call__(self, table: Whole) -> Seen:
         """Release, and take everything down."""
         columns = [np.ascontiguousarray(column) for column in table.T]
         private = self.schema.decode(columns, np.random.default_rng(0))  # any value of each cell
@@ -101,7 +99,7 @@ class Releasing:
         )
 
 
-def encoded(schema: Schema, table: Any) -> Codes:
+def encoded(schema: Schema, table: Any) -> Whole:
     """Rows as codes, one column for each modelled one."""
     return np.column_stack([np.asarray(c, dtype=np.int64) for c in schema.encode(table)])
 
@@ -155,9 +153,9 @@ class Planted:
     shape: tuple[int, ...]
     ordered: tuple[bool, ...]
     cliques: tuple[Clique, ...]
-    background: Codes
-    canaries: Codes
-    instead: Codes | None
+    background: Whole
+    canaries: Whole
+    instead: Whole | None
     """Under `replace`, the record in the place of each canary that is out."""
     key: int
 
@@ -221,7 +219,7 @@ class Planted:
         sides = np.broadcast_to(seen.sides, (len(self.canaries), len(seen.sides)))
         return np.column_stack([*columns, sides])
 
-    def _fits_with(self, rows: Codes, worst: float) -> Floats:
+    def _fits_with(self, rows: Whole, worst: float) -> Floats:
         """(w − w₀)² − (w − w₁)²: whether the published worst error w is rather that of the background
         with the canary, w₁, than that of the background alone, w₀."""
         found = np.empty(len(self.canaries))
@@ -231,7 +229,7 @@ class Planted:
             found[at] = (worst - alone) ** 2 - (worst - with_) ** 2
         return found
 
-    def _worst(self, table: Codes, rows: Codes) -> float:
+    def _worst(self, table: Whole, rows: Whole) -> float:
         share = len(table) / len(rows)
         return max(
             float(
@@ -245,8 +243,8 @@ class Planted:
 
 
 def outliers(
-    background: Codes, shape: tuple[int, ...], ordered: tuple[bool, ...], count: int, key: int
-) -> Codes:
+    background: Whole, shape: tuple[int, ...], ordered: tuple[bool, ...], count: int, key: int
+) -> Whole:
     """Legal records far from every row of the background, which any leak shows first.
 
     Raises:
@@ -271,7 +269,7 @@ def outliers(
     return drawn[far[:count]]
 
 
-def plant(pipeline: Releasing, background: Codes, *, canaries: int | Codes, key: int) -> Planted:
+def plant(pipeline: Releasing, background: Whole, *, canaries: int | Whole, key: int) -> Planted:
     """Canaries for a release pipeline: so many outliers, or these records."""
     chosen = prepare(pipeline.schema, **pipeline.choices)
     shape = chosen.design.shape

@@ -1,11 +1,5 @@
 """Scores of records against synthetic rows and released models; larger means more like a member.
 
-    distance     −(distance to the closest synthetic record), Gower's: 1 for another category,
-                 |difference|/(size − 1) for columns with an order, mean over columns
-    density      ln(p_synthetic(x)/p_reference(x)), both by the same discrete kernel: what the
-                 synthetic rows hold beyond what the population explains
-    likelihood   ln p̂(x) under the released model, over the marginals of its workload
-
 Records are codes, one column of integers per modelled column, as everywhere in understudy.
 """
 
@@ -19,14 +13,15 @@ from understudy._types import Floats, Whole
 from understudy.errors import InputError
 from understudy.players.base import Model
 
-Codes = Whole
-
 _CELLS = 4_000_000  # of one slice of records × rows
 _LEAST = 1e-12
 
 
-def distance(records: Codes, rows: Codes, shape: Sequence[int], ordered: Sequence[bool]) -> Floats:
-    """−min over rows of the mean difference per column; 0 for a record that is there itself."""
+def distance(records: Whole, rows: Whole, shape: Sequence[int], ordered: Sequence[bool]) -> Floats:
+    """−(distance to the closest row), Gower's; 0 for a record that is there itself.
+
+    1 for another category, |difference|/(size − 1) for columns with an order, mean over columns.
+    """
     _require_some(rows)
     found = np.empty(len(records))
     for part in _slices(len(records), len(rows)):
@@ -38,7 +33,7 @@ def distance(records: Codes, rows: Codes, shape: Sequence[int], ordered: Sequenc
     return found
 
 
-def density(records: Codes, rows: Codes, reference: Codes, shape: Sequence[int]) -> Floats:
+def density(records: Whole, rows: Whole, reference: Whole, shape: Sequence[int]) -> Floats:
     """ln of the ratio of two kernel estimates (Aitchison and Aitken's, van Breugel et al. 2023).
 
     K(x, r) = Π over columns of 1 − λ where they agree, λ/(size − 1) where not, with
@@ -49,7 +44,7 @@ def density(records: Codes, rows: Codes, reference: Codes, shape: Sequence[int])
     return _log_kernel(records, rows, shape, fade) - _log_kernel(records, reference, shape, fade)
 
 
-def likelihood(records: Codes, model: Model, cliques: Sequence[tuple[int, ...]]) -> Floats:
+def likelihood(records: Whole, model: Model, cliques: Sequence[tuple[int, ...]]) -> Floats:
     """Σ over marginals of ln p̂(x's cell): the released model asked about every marginal it serves."""
     found = np.zeros(len(records))
     for clique in cliques:
@@ -58,7 +53,7 @@ def likelihood(records: Codes, model: Model, cliques: Sequence[tuple[int, ...]])
     return found
 
 
-def _log_kernel(records: Codes, rows: Codes, shape: Sequence[int], fade: float) -> Floats:
+def _log_kernel(records: Whole, rows: Whole, shape: Sequence[int], fade: float) -> Floats:
     found = np.empty(len(records))
     for part in _slices(len(records), len(rows)):
         weight = np.ones((part.stop - part.start, len(rows)))
@@ -77,6 +72,6 @@ def _slices(records: int, rows: int) -> list[slice]:
     return [slice(at, min(at + step, records)) for at in range(0, records, step)]
 
 
-def _require_some(rows: Codes) -> None:
+def _require_some(rows: Whole) -> None:
     if len(rows) == 0:
         raise InputError("there are no synthetic rows to compare with")

@@ -1,10 +1,8 @@
 """Two columns that together are a place, and the promise that synthetic rows lie on a public mask.
 
-The model sees two numbers cut into bins: nothing about privacy changes. What it draws is post-processed
-before the certificate looks at it, for every method alike:
-
-1. A pair of bins without any allowed point is replaced by the nearest pair that has one. 2. Within a
-pair, the place is drawn uniformly from its allowed points.
+The model sees two numbers cut into bins. What it draws is post-processed before the certificate looks
+at it: a pair of bins without any allowed point is replaced by the nearest pair that has one, and
+within a pair the place is drawn uniformly from its allowed points.
 
 A pair of bins counts as having allowed points if one of its test points is allowed, `_FINEST`² of them
 evenly spread (for centroids: if one lies in it). So islands far smaller than a pair may be missed, and

@@ -30,8 +30,6 @@ from understudy.columns.binned import Binned, doubles, keys
 from understudy.columns.category import Category
 from understudy.errors import SchemaError
 
-Points = Whole
-
 _TRIES = 24
 _LARGEST = 2**52
 
@@ -231,31 +229,31 @@ class Order:
 
     # Points of a column and what they are compared by
 
-    def _keys(self, column: Modelled, points: NDArray[Any]) -> Points:
+    def _keys(self, column: Modelled, points: NDArray[Any]) -> Whole:
         if self.finest is None:
             return keys(np.asarray(points, np.float64))
         places = _amounts(column).decimals
         assert places is not None
         return points.astype(np.int64) * 10 ** (self.finest - places)
 
-    def _points(self, column: Modelled, found: Points) -> NDArray[Any]:
+    def _points(self, column: Modelled, found: Whole) -> NDArray[Any]:
         places = _amounts(column).decimals
         if self.finest is None:
             return doubles(found) if places is None else doubles(found).astype(np.int64)
         assert places is not None
         return found // 10 ** (self.finest - places)
 
-    def _ends(self, column: Modelled) -> tuple[Points, Points]:
+    def _ends(self, column: Modelled) -> tuple[Whole, Whole]:
         known = _amounts(column)
         return self._keys(column, known.lows), self._keys(column, known.highs)
 
-    def cells(self, column: Modelled, codes: Any, there: Bools) -> tuple[Points, Points]:
+    def cells(self, column: Modelled, codes: Any, there: Bools) -> tuple[Whole, Whole]:
         """The ends of the cells of some codes; of any cell where there is nothing to compare."""
         at = np.where(there, codes, 0).astype(np.intp)
         low, high = self._ends(column)
         return low[at], high[at]
 
-    def read(self, table: Mapping[str, Any] | pa.Table) -> tuple[list[Points], list[Bools]]:
+    def read(self, table: Mapping[str, Any] | pa.Table) -> tuple[list[Whole], list[Bools]]:
         """What the values of every column are compared by, and which have something to compare."""
         read = [points_of(c, table[c.name], _amounts(c)) for c in self.columns]
         found = [self._keys(c, points) for c, (points, _) in zip(self.columns, read, strict=True)]
@@ -266,7 +264,7 @@ class Order:
         """The edges by places of columns."""
         return [(self.names.index(e.x), self.names.index(e.y), e.most) for e in self.edges]
 
-    def _off(self, found: Sequence[Points] | Points, there: Sequence[Bools] | Bools) -> Bools:
+    def _off(self, found: Sequence[Whole] | Whole, there: Sequence[Bools] | Bools) -> Bools:
         off = np.zeros(len(found[0]), np.bool_)
         for x, y, most in self._pairs:
             off |= (found[x] > found[y] + most) & there[x] & there[y]
@@ -274,13 +272,13 @@ class Order:
 
     # New values
 
-    def _drawn(self, column: Modelled, codes: Any, there: Bools, now: Points, rng: Rng) -> Points:
+    def _drawn(self, column: Modelled, codes: Any, there: Bools, now: Whole, rng: Rng) -> Whole:
         if not isinstance(column, Binned):
             return now
         points = column._draw(np.where(there, codes, 0).astype(np.intp), rng)
         return np.where(there, self._keys(column, points), now)
 
-    def _within(self, codes: NDArray[Any], now: Points, there: Bools, rng: Rng) -> Points:
+    def _within(self, codes: NDArray[Any], now: Whole, there: Bools, rng: Rng) -> Whole:
         """Values of their cells that keep all edges, one column after the other.
 
         Since the edges are closed, there always is one for the next.
@@ -298,7 +296,7 @@ class Order:
             low[at] = high[at] = np.where(inside, now[at], drawn)
         return low
 
-    def between(self, column: Modelled, low: Points, high: Points, rng: Rng) -> Points:
+    def between(self, column: Modelled, low: Whole, high: Whole, rng: Rng) -> Whole:
         """Points of the column's own, uniform from `low` to `high`, where there are some."""
         places = _amounts(column).decimals
         if places is None:
@@ -318,7 +316,7 @@ class Order:
             drawn[hit] = rng.integers(first[hit], np.maximum(first, last)[hit], endpoint=True)
         return self._keys(column, drawn)
 
-    def patched(self, column: Modelled, array: pa.Array, rows: Any, found: Points) -> pa.Array:
+    def patched(self, column: Modelled, array: pa.Array, rows: Any, found: Whole) -> pa.Array:
         """The array with points written into some rows."""
         if not isinstance(column, Binned) or not len(rows):
             return array

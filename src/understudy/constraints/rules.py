@@ -1,15 +1,10 @@
 """Public rules that every synthetic row keeps: `age < 16 implies marital_status = 'never'`.
 
-A rule says which combinations of codes are impossible. Private rows are counted as they are, whether
-they keep the rules or not; the default model gives impossible combinations no weight; and whatever a
-model draws, rows that break a rule are moved to the nearest combination that breaks none, before the
-certificate looks at them. So a rule holds in every row, and the certificate says what that costs.
-
-    "age < 16 implies marital_status = 'never'"     if the left holds, so does the right
-    "not (sex = 'male' and pregnant)"               any condition of the language of `predicate`
-    "zip determines city"                           with a public `mapping` of values
-    "start <= end"                                  columns compared, see `order`
-    "total = a + b"                                 a column computed from others, see `deriving`
+A rule says which combinations of codes are impossible (docs/rules.md). Private rows are counted as
+they are, whether they keep the rules or not; the default model gives impossible combinations no
+weight; and whatever a model draws, rows that break a rule are moved to the nearest combination that
+breaks none, before the certificate looks at them. So a rule holds in every row, and the certificate
+says what that costs.
 
 A condition holds where it is true; of a null, as in SQL, nothing but `is null` is true. A rule may not
 cut a cell of a column: then rows of one code would keep it and others not, and an edge is missing.

@@ -1,17 +1,10 @@
 """What a fit does and may draw, fixed by public facts before any row is read.
 
 Facts are n, the width of the box, the loss, the radius, the relation and the budget. The rules came
-from generated tables, never from the rows of a fit:
-
-* `frank-wolfe` picks T = 0.6·n·√(8ρ)/(c·L0·ln²K) of K vertices (classes), or 1.8·n·√(8ρ)/(c·L0·ln³K)
-  (numbers), 1 to 1000, all rows at every pick, ρ what picks have. A tenth of ρ says where scores begin:
-  a noisy mean of the targets, or share of each class.
-* The first step moves a weight by 1 (classes) or ⅛ (numbers) at most, and by √(T/8) of that where T is
-  below 8: steps are 2/(t + 2 + k) with k = 2r/(first step) − 2.
-* `sgd` draws 400 noisy gradients on a tenth of the rows each, norm 2.
-* radius of the L1 ball: so wide that it hardly binds.
-
-Both take the least noise whose whole plan stays within (ε, δ).
+from generated tables, never from the rows of a fit (docs/learn.md): how many vertices `frank-wolfe`
+picks, how short its first steps are and what the constant it begins at gets; how many noisy gradients
+`sgd` draws; a radius so wide that it hardly binds. Both take the least noise whose whole plan stays
+within (ε, δ).
 """
 
 from __future__ import annotations

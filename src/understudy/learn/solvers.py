@@ -1,23 +1,16 @@
-"""The two solvers, over released numbers, and the L1 ball that both stay in.
+"""The two solvers, over released numbers, and the L1 ball that both stay in (docs/learn.md).
 
-Frank-Wolfe goes towards one noisy vertex of the ball after the other:
+Frank-Wolfe goes towards one noisy vertex of the ball after the other, w_{t+1} = w_t + γ_t·(s_t − w_t)
+with γ_t = 2/(t + 2 + k). Steps are exact: w_t = 2r/((t+k)(t+k+1))·A_t with whole numbers A_{t+1} = A_t
++ (t+k+1)·(±e_j). Iterates have at most t entries that are not 0 and stay in the ball. With h_t = E
+F(w_t) − F*, C = L1·diam², diam = 2r, and ν = (2Δ/ε0)·ln K the error of a pick, Δ = c·r·L0/n (c = 1
+add-remove, 2 replace), h_{t+1} ≤ (1 − γ_t)·h_t + γ_t·ν + γ_t²·C/2, hence the bound of docs/learn.md on
+h_T.
 
-    w_{t+1} = w_t + γ_t·(s_t − w_t),  γ_t = 2/(t + 2 + k),  w_0 = 0,  s_t a vertex ±r·e_j, a noisy pick.
-
-The delay k makes first steps short, and the average over the last half of the iterates evens out picks
-that alternate. Scores begin at the best constant, which one noisy sum says better than many picks.
-
-Steps are exact: w_t = 2r/((t+k)(t+k+1))·A_t with whole numbers A_{t+1} = A_t + (t+k+1)·(±e_j). Iterates
-have at most t entries that are not 0 and stay in the ball. With h_t = E F(w_t) − F*, C = L1·diam², diam
-= 2r, and ν = (2Δ/ε0)·ln K the error of a pick, Δ = c·r·L0/n (c = 1 add-remove, 2 replace), K =
-2·outputs·p, and ε0 what one pick costs, h_{t+1} ≤ (1 − γ_t)·h_t + γ_t·ν + γ_t²·C/2, hence
-
-    h_T ≤ ν + (k(k+1)·h_0 + 2·T·C)/((T+k)(T+k+1)).
-
-Stochastic descent takes projected, averaged steps along noisy gradients, 0.1·√(0.2/ν) for noise of norm
-ν on the mean gradient, shorter in a small ball; they adapt to the gradients' own second moments and
-fall to nothing (Kingma-Ba 2015). Iterates are projected to the L1 ball in the metric of those steps,
-and the average over the last half is returned. The noisy sum is divided by the public q·n.
+Stochastic descent takes projected, averaged steps along noisy gradients, 0.1·√(0.2/ν) for noise of
+norm ν on the mean gradient, shorter in a small ball; they adapt to the gradients' own second moments
+and fall to nothing (Kingma-Ba 2015). Iterates are projected to the L1 ball in the metric of those
+steps, and the average over the last half is returned. The noisy sum is divided by the public q·n.
 """
 
 from __future__ import annotations

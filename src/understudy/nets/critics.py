@@ -1,21 +1,14 @@
 """Critics: functions of a record that tell a table from the records of a generator.
 
-A critic is D(x) = ⟨θ, ψ(x)⟩ with a public feature map ψ. Three maps:
-
-    Cells    ψ_{c,a}(x) = 1[x agrees with a on the columns c]: the monomials of the one-hot code
-    Conjunctions  the same for a list of cells that grows as they are picked
-    Units    ψ_k(x) = s(⟨ω_k, x⟩ + b_k) over the one-hot code, ω and b public; s is cos and sin (random
-             Fourier features, Rahimi and Recht 2007), ReLU, or softplus
-
-All that a critic needs to know of the table is the mean m of ψ over its rows, or a noisy m̃ of it. The
-objective is the set Θ that critics come from, and max over Θ of ⟨θ, m̃ − ψ̄⟩ is an integral probability
-metric (`Objective`); `best_response` is its maximiser, exact. The weighted all-subsets kernel k_w(x, z)
-= Π_i (1 + w·x_i·z_i) has the monomials scaled by w^{|A|/2} as its features.
+A critic is D(x) = ⟨θ, ψ(x)⟩ with a public feature map ψ: of cells of tables (`Cells`), of a list of
+cells that grows as they are picked (`Conjunctions`), or of random units over the one-hot code
+(`Units`). All that it needs to know of the table is the mean m of ψ over its rows, or a noisy m̃ of
+it. The objective is the set Θ that critics come from; max over Θ of ⟨θ, m̃ − ψ̄⟩ is an integral
+probability metric (`Objective`), and `best_response` its maximiser, exact.
 
 Distribution functions and parities are linear in the cells of a table: a public matrix for each column
-(`Question`), applied to every axis. So a Lipschitz critic and a parity cost nothing beyond the cells: a
-row lies in one cell of each of J tables, so one row more moves their counts by √J in L2 and a row
-replaced by √(2J), whatever is asked of them later.
+(`Question`), applied to every axis. So whatever is asked of them later, a row that comes moves the
+counts of J tables by √J in L2, and one that is replaced by √(2J).
 
 Every map has `moments`, the mean of ψ, and `scores`, D of one-hot rows; both are traced by JAX.
 """

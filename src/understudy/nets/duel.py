@@ -1,15 +1,10 @@
 """Rounds that cost nothing: critics of noisy means against a generator.
 
 All that critics know of the table is m̃, the noisy means of a feature map, so a round is
-post-processing: V(θ, G) = ⟨θ, m̃ − ψ̄(G)⟩ is linear in θ. Two kinds of critics:
-
-    Best          θ_t is the best response to the generator of the round, exact
-    Regularised   follow the regularised leader over the unit ball ‖θ‖₂ ≤ 1: the semi-convex solver
-                  (Algorithm 1 of the thesis, after Grnarova et al. 2017), in which the other player
-                  follows the leader through an oracle
-
-and two kinds of answers: the leader of all critics (`understudy.nets.leader`), or `match`, one gradient
-step against the last critic alone, which is gradient descent on the distance that critics measure.
+post-processing: V(θ, G) = ⟨θ, m̃ − ψ̄(G)⟩ is linear in θ. Critics are the `Best` response to the
+generator of the round, or `Regularised` leaders; answers are the leader of all critics
+(`understudy.nets.leader`), or `match`, one gradient step against the last critic alone, which is
+gradient descent on the distance that critics measure.
 """
 
 from __future__ import annotations

@@ -1,22 +1,10 @@
 """The generator's play: follow the leader of all critics so far, through a network.
 
-The loss of round i is L_i(p) = −E_{x∼p} D_{θ_i}(x). Critics are linear in θ, so a sum of past losses is
-the loss of a sum of past critics, and the leader D is one critic (`Past`):
-
-    ftl      D = Σ_{i≤t} D_{θ_i}                   follow the leader
-    ftpl     D = Σ_{i≤t} D_{θ_i} + ⟨σ, x⟩           with fresh exponential noise σ every round
-    sftpl    D = 2·Σ_{i∈B} D_{θ_i} + ⟨σ, x⟩         B has every past round with probability 1/2, drawn
-                                                  anew (or a batch of fixed size, and t/|B| for 2)
-
-The leader alone is a point mass on one record. With the divergence from where the generator began, p₀,
-
-    p_{t+1} = argmin_p −η·E_p[D(x)] + KL(p ‖ p₀)  ∝  p₀(x)·exp(η·D(x)),
-
-which is multiplicative weights over all records. The network is moved towards it (`Player.follow`):
-records x are drawn from the network, weighted by p_{t+1}(x)/p_φ(x), and their weighted log-likelihood
-is raised, which lowers KL(p_{t+1} ‖ p_φ). p_φ is a mixture of products: its density is a sum.
-
-The noise makes the play stable; it is no privacy noise. No regret bound is claimed for a network.
+Critics are linear in θ, so a sum of past losses is the loss of one critic D, the leader (`Past`);
+docs/methods/querygan.md has the plays. The network is moved towards p₀(x)·exp(η·D(x)), p₀ where it
+began (`Player.follow`): records drawn from it are weighted by that over p_φ(x), and their weighted
+log-likelihood is raised, which lowers the divergence. p_φ is a mixture of products: its density is a
+sum. The noise makes the play stable; it is no privacy noise. No regret bound is claimed for a network.
 """
 
 from __future__ import annotations

@@ -31,8 +31,6 @@ from numpy.typing import NDArray
 
 from understudy._types import Clique, Floats, Whole
 
-Labels = Whole
-Numbers = Whole
 Index = NDArray[np.int32]
 
 _ENTRIES = 50_000_000
@@ -48,7 +46,7 @@ class Table:
     """Which table: columns, and labels[k][v], what value v of the k-th column is counted as."""
 
     clique: Clique
-    labels: tuple[Labels, ...] | None = None
+    labels: tuple[Whole, ...] | None = None
 
     def sizes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Values per column, after merging."""
@@ -70,7 +68,7 @@ class _Sums:
     back: tuple[Index, ...]
 
     @classmethod
-    def of(cls, to: Numbers, of: Numbers, shape: tuple[int, int]) -> _Sums:
+    def of(cls, to: Whole, of: Whole, shape: tuple[int, int]) -> _Sums:
         """From pairs (t, s), to shape[0] rows of shape[1]."""
         return cls(_levels(to, of, shape[0]), _levels(of, to, shape[1]))
 
@@ -164,7 +162,7 @@ class Layout:
     def once(self) -> Pass:
         """The pass over these tables, by the cheapest tiles and the cheaper way to stack."""
         blocks, start = _Blocks(self.shape), 0
-        cells: dict[tuple[_Part, _Part], list[Numbers]] = {}
+        cells: dict[tuple[_Part, _Part], list[Whole]] = {}
         for table, sizes in zip(self.tables, self.sizes, strict=True):
             parts = [(blocks.offset(table, k), size) for k, size in enumerate(sizes)]
             at = max(range(len(sizes)), key=lambda k: (sizes[k], table.clique[k]))
@@ -188,7 +186,7 @@ class _Part:
     def rows(self) -> int:
         return math.prod(size for _, size in self.blocks)
 
-    def heads(self, factors: int, one: int) -> Numbers:
+    def heads(self, factors: int, one: int) -> Whole:
         """(rows, factors): the head of every column; `one` where there are fewer columns."""
         sizes = [size for _, size in self.blocks]
         found = np.full((self.rows, factors), one)
@@ -276,16 +274,16 @@ def _alike(met: dict[_Part, list[_Part]]) -> dict[tuple[_Part, ...], tuple[_Part
 def _tiled(
     stacks: Sequence[_Stack],
     tile: tuple[int, int],
-    cells: dict[tuple[_Part, _Part], list[Numbers]],
+    cells: dict[tuple[_Part, _Part], list[Whole]],
     blocks: _Blocks,
     entries: int,
 ) -> Pass:
     """Index arrays of all tiles, and of every cell the place where it lies among theirs."""
     (rows, width), one = tile, blocks.size
     factors = max(stack.factors for stack in stacks)
-    leads: list[Numbers] = []
-    lasts: list[Numbers] = []
-    kept: list[tuple[Numbers, Numbers]] = []
+    leads: list[Whole] = []
+    lasts: list[Whole] = []
+    kept: list[tuple[Whole, Whole]] = []
     before = 0
     for stack in stacks:
         down, across = stack.tiles(rows, width)
@@ -312,20 +310,20 @@ def _tiled(
     )
 
 
-def _padded(heads: Numbers, tiles: int, rows: int, one: int) -> Numbers:
+def _padded(heads: Whole, tiles: int, rows: int, one: int) -> Whole:
     """(tiles, rows, factors)."""
     extra = tiles * rows - len(heads)
     return np.pad(heads, ((0, extra), (0, 0)), constant_values=one).reshape(tiles, rows, -1)
 
 
-def _taken(index: Numbers, one: int) -> _Sums:
+def _taken(index: Whole, one: int) -> _Sums:
     """Rows by their index, where `one` is the last and constant: it has no derivative."""
     flat = index.T.reshape(-1)
     used = np.flatnonzero(flat < one)
     return _Sums((flat[:, None].astype(np.int32),), _levels(flat[used], used, one + 1))
 
 
-def _levels(to: Numbers, of: Numbers, size: int) -> tuple[Index, ...]:
+def _levels(to: Whole, of: Whole, size: int) -> tuple[Index, ...]:
     """y[to] += x[of] as gathers: rows of a level are sums of at most `_FAN` rows of the one before."""
     levels: list[Index] = []
     while True:

@@ -1,26 +1,13 @@
-"""Training a generator on released tables.
+"""Training a generator on released tables; docs/methods/gem.md has the loss and how it is stopped.
 
-What is minimised is the data player's loss over all tables j that were released,
+All tables are shares. Columns are held to their estimates by Σ (m − y)²/y, and the pull towards
+independent columns, (1/B) Σ_b Σ_i KL(p_i^b ‖ q_i), is at least the relative entropy of the mixture to
+them (convexity). With noise held out, training goes on at full rate until the error on that has not
+fallen for as many steps as it took to its lowest value, returns to where it was lowest, and takes a
+quarter as many steps on everything, at a rate that falls to a hundredth.
 
-    Σ_j Σ_cells [(m − y)²/(2e) + λ(m·ln(m/b) − m + b)]  +  λ·(1/B) Σ_b Σ_i KL(p_i^b ‖ q_i),
-
-m the mixture's own table, y what was measured, b what was expected of it and e the ratio of noise to
-prior variance of a cell (`understudy.models.fitting`), all of them shares. The last term, q_i the
-columns, is at least the relative entropy of the mixture to independent columns (convexity), so that
-long training makes up no dependence. Columns are held to their estimates by Σ (m − y)²/y.
-
-A measurement is split in two by noise z that is drawn once more from its own distribution (data
-fission; a public function of what was released):
-
-    y₁ = y + √f·z  is trained on,      y₂ = y − z/√f  is held out,      f = 0.1.
-
-The noise of the two is uncorrelated, so Σ (m − y₂)²/s², s² the noise variance of a cell, is up to a
-constant an unbiased estimate of how far m is from the truth. Training goes on at full rate until that
-has not fallen for as many steps as it took to its lowest value, returns to where it was lowest, and
-takes a quarter as many steps on y itself, at a rate that falls to a hundredth.
-
-Adam; the latents are trained with the weights. Where the loss is no number, training ends with the last
-stretch that was good. Deterministic given its arguments on one kind of device.
+Adam; the latents are trained with the weights. Where the loss is no number, training ends with the
+last stretch that was good. Deterministic given its arguments on one kind of device.
 """
 
 from __future__ import annotations

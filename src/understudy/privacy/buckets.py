@@ -48,10 +48,8 @@ _RUN = 2_000
 
 _LISTED = 1_000  # Up to so many cells the free ones are listed; beyond, one is found by rejection
 
-Integers = Whole
 
-
-def pick(noise: Noise, scores: Integers, sizes: Floats, scale: float, draws: int) -> list[int]:
+def pick(noise: Noise, scores: Whole, sizes: Floats, scale: float, draws: int) -> list[int]:
     """`draws` independent draws with P(i) ∝ sizes[i]·exp(scores[i]/scale), up to the rounding above.
 
     `sizes` are whole numbers above 0 (as floats: they may pass 2^63).
@@ -74,12 +72,12 @@ def pick(noise: Noise, scores: Integers, sizes: Floats, scale: float, draws: int
     return order[edges[groups] + members].tolist()
 
 
-def clipped(counts: Integers) -> Integers:
+def clipped(counts: Whole) -> Whole:
     """Exact counts, cut off at `MOST_ROWS`: that moves no two values apart."""
     return np.minimum(counts, MOST_ROWS)
 
 
-def layout(effective: Integers) -> tuple[Integers, Integers]:
+def layout(effective: Whole) -> tuple[Whole, Whole]:
     """(order, edges): group g is order[edges[g]:edges[g+1]].
 
     The `_SORTED` best come first and in order; of these the first `_ALONE` are groups by themselves
@@ -108,11 +106,11 @@ class RecordSupport:
     """
 
     records: int
-    cells: Integers
+    cells: Whole
     """In order; `often` records each, `counts` private rows each."""
-    often: Integers
-    counts: Integers
-    left: Integers
+    often: Whole
+    counts: Whole
+    left: Whole
     """How many cells of every count that occurs hold no record."""
     empty: float
     """How many cells hold neither a record nor a row."""
@@ -122,13 +120,13 @@ class RecordSupport:
 class Candidates:
     """The buckets of one selection, and what each stands for. Exact: never leaves `privacy/`."""
 
-    scores: Integers
+    scores: Whole
     sizes: Floats
-    touched: Integers
+    touched: Whole
     """The cells that some record occupies: one bucket each, first in order."""
-    values: Integers
+    values: Whole
     """Then one bucket for every count that other occupied cells have, the last for empty cells."""
-    kept: Integers
+    kept: Whole
     """Which of all buckets, positive side, have any cell."""
 
 
@@ -138,7 +136,7 @@ class DataSupport:
     Marginal j owns the numbers from offsets[j] to offsets[j+1].
     """
 
-    def __init__(self, sizes: Sequence[int], tables: Sequence[tuple[Integers, Integers]]) -> None:
+    def __init__(self, sizes: Sequence[int], tables: Sequence[tuple[Whole, Whole]]) -> None:
         self.offsets = [0]
         for size in sizes:
             self.offsets.append(self.offsets[-1] + int(size))
@@ -155,11 +153,11 @@ class DataSupport:
             self.counts[self._order], return_index=True, return_counts=True
         )
 
-    def numbers(self, packed: Integers, first: int = 0) -> Integers:
+    def numbers(self, packed: Whole, first: int = 0) -> Whole:
         """Packed cells, one column per marginal from `first` on, in the common numbering."""
         return packed + self._starts[first : first + packed.shape[1]]
 
-    def at(self, cells: Integers) -> Integers:
+    def at(self, cells: Whole) -> Whole:
         """Exact counts of cells."""
         place = np.searchsorted(self.keys, cells)
         place[place == self.keys.size] = 0
@@ -167,7 +165,7 @@ class DataSupport:
             return np.zeros(cells.size, np.int64)
         return np.where(self.keys[place] == cells, self.counts[place], 0)
 
-    def touched(self, records: Integers, before: RecordSupport | None = None) -> RecordSupport:
+    def touched(self, records: Whole, before: RecordSupport | None = None) -> RecordSupport:
         """With `records` (numbers, one row each) added to those `before`."""
         if before is None:
             none = np.zeros(0, np.int64)
@@ -234,7 +232,7 @@ class DataSupport:
         marginal = int(np.searchsorted(self._starts, cell, side="right")) - 1
         return marginal, cell - self.offsets[marginal]
 
-    def compared(self, records: Integers, first: int = 0) -> tuple[Integers, Integers, int]:
+    def compared(self, records: Whole, first: int = 0) -> tuple[Whole, Whole, int]:
         """(counts, records) of every cell that a record occupies, and the largest count of another.
 
         `records` holds numbers, one column for each marginal from `first` on.
@@ -246,6 +244,6 @@ class DataSupport:
         return self.at(touched), often, int(rest.max(initial=0))
 
 
-def _holds(ordered: Integers, value: int) -> bool:
+def _holds(ordered: Whole, value: int) -> bool:
     place = int(np.searchsorted(ordered, value))
     return place < ordered.size and int(ordered[place]) == value

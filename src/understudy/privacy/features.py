@@ -24,15 +24,13 @@ GRID = 2**14
 
 _BLOCK = 4_000_000
 
-Reals = Floats
-
 
 @dataclass(frozen=True, eq=False)
 class Box:
     """Public bounds of p features, and whether a constant 1 is put before them."""
 
-    low: Reals
-    high: Reals
+    low: Floats
+    high: Floats
     intercept: bool = True
 
     @classmethod
@@ -60,12 +58,12 @@ class Box:
         return cls(low, high, intercept)
 
     @property
-    def anchor(self) -> Reals:
+    def anchor(self) -> Floats:
         """a: what is read as 0."""
         return np.clip(0.0, self.low, self.high)
 
     @property
-    def scale(self) -> Reals:
+    def scale(self) -> Floats:
         """s: how far a feature may be from its anchor."""
         return np.maximum(self.high - self.anchor, self.anchor - self.low)
 
@@ -74,7 +72,7 @@ class Box:
         """Columns after scaling: p, and one for the intercept."""
         return self.low.size + self.intercept
 
-    def scaled(self, features: NDArray[Any]) -> Reals:
+    def scaled(self, features: NDArray[Any]) -> Floats:
         """(n, width) in [−1, 1], not rounded."""
         inside = (np.clip(features, self.low, self.high) - self.anchor) / self.scale
         if not self.intercept:
@@ -91,7 +89,7 @@ class Box:
             made[part] = np.rint(GRID * np.nan_to_num(self.scaled(features[part])))
         return made
 
-    def unscaled(self, weights: Reals) -> tuple[Reals, Reals]:
+    def unscaled(self, weights: Floats) -> tuple[Floats, Floats]:
         """(coefficients (k, p), intercepts (k,)) in the features' own units of weights (k, width)."""
         slopes = weights[:, 1:] if self.intercept else weights
         coefficients = slopes / self.scale
@@ -99,7 +97,7 @@ class Box:
         return coefficients, constants - coefficients @ self.anchor
 
 
-def _side(side: Any, features: int, name: str) -> Reals:
+def _side(side: Any, features: int, name: str) -> Floats:
     try:
         values = np.asarray(side, dtype=np.float64)
     except (TypeError, ValueError):

@@ -2,13 +2,13 @@
 
 With scores z = ⟨w, x⟩ (one per output k) the gradient of ℓ(z; y) is ∂ℓ/∂z_k · x, and
 |∂ℓ/∂z_k| ≤ `bound`, so that with |x_j| ≤ 1 no coordinate of a row's gradient passes `bound`; that is
-L0. Curvature: |∂²ℓ/∂z²| ≤ `smooth`.
+L0.
 
 * `Squared`: ½(z − y)² with the residual held within ±limit (Huber's loss); L0 = limit. For |y| ≤ 1
   and ‖w‖₁ ≤ r the residual is at most 1 + r anyway.
-* `Logistic`: ln(1 + e^z) − y·z, residual σ(z) − y; L0 = 1, curvature ¼.
+* `Logistic`: ln(1 + e^z) − y·z, residual σ(z) − y; L0 = 1.
 * `Softmax`: −ln π_y, π the softmax of (z, 0): the last class is the reference; residual π_k − 1[y = k],
-  L0 = 1, ‖·‖₂ ≤ √2, curvature ½.
+  L0 = 1, ‖·‖₂ ≤ √2.
 
 *Levels* are whole numbers that a row's target says of where its scores lie; from their sum over n rows
 follows the best constant score (`constant`). `moves` says how far one row moves the sums: (step,
@@ -25,9 +25,6 @@ import numpy as np
 from understudy._types import Floats, Whole
 from understudy.privacy.relation import Relation
 
-Reals = Floats
-Counts = Whole
-
 _FINE = 2**16  # Targets that are numbers are added up in steps of one over this
 
 
@@ -37,24 +34,17 @@ class Squared:
 
     limit: float = math.inf
     outputs: int = 1
-    smooth: float = 1.0
 
     @property
     def bound(self) -> float:
         """The limit."""
         return self.limit
 
-    def values(self, scores: Reals, targets: Reals) -> Reals:
-        """½r² for |r| ≤ limit, else limit·(|r| − limit/2)."""
-        gap = np.abs(scores[:, 0] - targets)
-        inside = np.minimum(gap, self.limit)
-        return inside * (gap - inside / 2)
-
-    def residuals(self, scores: Reals, targets: Reals) -> Reals:
+    def residuals(self, scores: Floats, targets: Floats) -> Floats:
         """z − y, held within ±limit."""
         return np.clip(scores - targets[:, None], -self.limit, self.limit)
 
-    def levels(self, targets: Reals) -> Counts:
+    def levels(self, targets: Floats) -> Whole:
         """(n, 1): y, held within ±1, in steps of 2^−16."""
         return np.rint(_FINE * np.clip(targets, -1, 1)).astype(np.int64)[:, None]
 
@@ -62,7 +52,7 @@ class Squared:
         """From end to end where a row is replaced."""
         return _FINE * relation.marginal_l1(), 1
 
-    def constant(self, sums: Reals, rows: int) -> Reals:
+    def constant(self, sums: Floats, rows: int) -> Floats:
         """The mean."""
         return np.clip(sums / (_FINE * rows), -1, 1)
 
@@ -73,20 +63,14 @@ class Logistic:
 
     outputs: int = 1
     bound: float = 1.0
-    smooth: float = 0.25
 
-    def values(self, scores: Reals, targets: Reals) -> Reals:
-        """ln(1 + e^z) − y·z."""
-        z = scores[:, 0]
-        return np.logaddexp(0.0, z) - targets * z
-
-    def residuals(self, scores: Reals, targets: Reals) -> Reals:
+    def residuals(self, scores: Floats, targets: Floats) -> Floats:
         """σ(z) − y."""
         from scipy.special import expit
 
         return expit(scores) - targets[:, None]
 
-    def levels(self, targets: Reals) -> Counts:
+    def levels(self, targets: Floats) -> Whole:
         """(n, 1): 1 or −1."""
         return np.where(targets > 0.5, 1, -1).astype(np.int64)[:, None]
 
@@ -94,7 +78,7 @@ class Logistic:
         """From −1 to 1 where a row is replaced."""
         return relation.marginal_l1(), 1
 
-    def constant(self, sums: Reals, rows: int) -> Reals:
+    def constant(self, sums: Floats, rows: int) -> Floats:
         """ln(p/(1 − p)) of the share p, which is taken for at least 1/√n, as is 1 − p."""
         share = np.clip((1 + sums / rows) / 2, rows**-0.5, 1 - rows**-0.5)
         return np.log(share / (1 - share))
@@ -106,16 +90,8 @@ class Softmax:
 
     outputs: int
     bound: float = 1.0
-    smooth: float = 0.5
 
-    def values(self, scores: Reals, targets: Reals) -> Reals:
-        """logsumexp(z, 0) − z_y."""
-        whole = np.concatenate([scores, np.zeros((len(scores), 1))], axis=1)
-        chosen = np.take_along_axis(whole, targets.astype(np.int64)[:, None], axis=1)[:, 0]
-        top = whole.max(axis=1)
-        return top + np.log(np.exp(whole - top[:, None]).sum(axis=1)) - chosen
-
-    def residuals(self, scores: Reals, targets: Reals) -> Reals:
+    def residuals(self, scores: Floats, targets: Floats) -> Floats:
         """π_k − 1[y = k]; classes are added up in order, whatever the number of rows."""
         top = np.maximum(scores.max(axis=1), 0.0)
         parts = np.exp(scores - top[:, None])
@@ -125,7 +101,7 @@ class Softmax:
         shares = parts / total[:, None]
         return shares - (targets[:, None] == np.arange(self.outputs))
 
-    def levels(self, targets: Reals) -> Counts:
+    def levels(self, targets: Floats) -> Whole:
         """(n, outputs): 1 for the class of a row, unless it is the last."""
         return (targets[:, None] == np.arange(self.outputs)).astype(np.int64)
 
@@ -133,7 +109,7 @@ class Softmax:
         """A row that is replaced leaves one class and joins another."""
         return 1, relation.marginal_l2_squared(1)
 
-    def constant(self, sums: Reals, rows: int) -> Reals:
+    def constant(self, sums: Floats, rows: int) -> Floats:
         """ln(p_k/p) against the last class; every share is taken for at least 1/√n."""
         shares = np.maximum(sums / rows, rows**-0.5)
         return np.log(shares / max(1 - float(shares.sum()), rows**-0.5))

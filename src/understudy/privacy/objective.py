@@ -69,7 +69,6 @@ from understudy.privacy.cost import Perturbation
 from understudy.privacy.noise import Noise
 from understudy.privacy.relation import Relation
 
-Reals = Floats
 _STEPS, _HALVINGS = 200, 60
 # Up to so many rows, records or units of noise, float64 loses far less of a gradient than half of γ,
 # and up to such a jacobian nothing of what makes a Hessian positive.
@@ -175,12 +174,12 @@ class Sides:
 
     looks: MarginalFeatures
     rows: tuple[Sequence[NDArray[np.integer[Any]]], Whole]
-    records: tuple[Sequence[NDArray[np.integer[Any]]], Reals]
+    records: tuple[Sequence[NDArray[np.integer[Any]]], Floats]
 
 
 def perturbed(
     sides: Sides, event: Perturbation, noise: Noise, precision: Precision = PRECISION
-) -> Reals:
+) -> Floats:
     """θ̃ (p,), a mechanism: the gate has made the charge.
 
     Raises `PrivacyError`, which says nothing of the rows, if the minimum is not found.
@@ -202,13 +201,19 @@ def perturbed(
 
 
 def minimum(
-    real: Any, counts: Reals, fake: Any, weights: Reals, linear: Reals, ridge: float, gamma: float
-) -> Reals | None:
+    real: Any,
+    counts: Floats,
+    fake: Any,
+    weights: Floats,
+    linear: Floats,
+    ridge: float,
+    gamma: float,
+) -> Floats | None:
     """argmin F up to a gradient of norm γ, by Newton's method; None if that is not reached."""
     from scipy.linalg import cho_factor, cho_solve
     from scipy.special import expit
 
-    def gradient(theta: Reals) -> tuple[Reals, Reals, Reals]:
+    def gradient(theta: Floats) -> tuple[Floats, Floats, Floats]:
         a, b = expit(-(real @ theta)), expit(fake @ theta)
         g = fake.T @ (weights * b) - real.T @ (counts * a) + ridge * theta + linear
         return g, a, b

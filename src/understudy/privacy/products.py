@@ -19,13 +19,12 @@ import itertools
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Bools, Clique, Floats, Whole
+from understudy._types import Clique, Floats, Whole
 from understudy.errors import PrivacyError
 
 
@@ -112,19 +111,6 @@ class ProductQueries:
         if self.rule is Rule.ALL:
             return np.ascontiguousarray(values)
         return total - values if self.rule is Rule.ANY else (total - values) / 2
-
-    def holds(self, index: tuple[int, ...]) -> Bools:
-        """In which cells the query of this number holds, one literal number per column."""
-        rows = [
-            matrix[row]
-            for matrix, row in zip(self.literals, index[: len(self.literals)], strict=True)
-        ]
-        if self.rule is Rule.ODD:
-            return reduce(np.add.outer, rows) % 2 == 1
-        if self.rule is Rule.LEAST:
-            return reduce(np.add.outer, rows) > index[len(rows)]
-        join = np.logical_and if self.rule is Rule.ALL else np.logical_or
-        return reduce(join.outer, [row == 1 for row in rows])
 
     def _least(self, table: Floats) -> Floats:
         """Column by column, for every number j: the rows in which j literals hold so far."""

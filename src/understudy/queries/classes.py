@@ -32,10 +32,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from understudy._types import Whole
+from understudy._types import Clique, Whole
 from understudy.errors import WorkloadError
 from understudy.privacy.products import ProductQueries, Rule
-from understudy.queries.evaluate import Clique, cells
+from understudy.queries.evaluate import cells
 from understudy.schema import Schema
 
 MARGINALS = "marginals"

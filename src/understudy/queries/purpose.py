@@ -1,8 +1,4 @@
-"""What the rows are for: public texts that add weighted tables to a workload.
-
-    model:TARGET              predicting TARGET: pairs and triples with it come first
-    regression:Y ~ A + B      regressing Y: pairs among the columns named, triples with Y
-    subgroups:COLUMN          comparing groups: every group's tables, COLUMN × pairs
+"""What the rows are for: public texts that add weighted tables to a workload (docs/workload.md).
 
 A purpose is no more than a workload, so whatever follows from one (plan, certificate, verification)
 follows from a purpose alike. The tables that were asked for otherwise stay, with the weight they had.
@@ -15,9 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from understudy._types import Clique
 from understudy.errors import WorkloadError
 from understudy.queries.classes import Family
-from understudy.queries.evaluate import Clique, cells
+from understudy.queries.evaluate import cells
 from understudy.queries.workload import Workload, summed
 from understudy.schema import Schema
 

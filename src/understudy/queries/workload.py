@@ -1,27 +1,15 @@
 """Which questions a release must answer well: weighted families of queries on the modelled columns.
 
 The usual family is a marginal, all of its cells; `understudy.queries.classes` says which others there
-are. A workload is public. It is written as a short form, as a file or as a list:
+are. A workload is public. It is written as a short form (`FORMS`, docs/workload.md), as a file or as a
+list, or in Python as `workload.marginals(2) + workload.prefixes(["age"])`:
 
-    marginals:3          every marginal of 3 columns
-    marginals:3:64@0     64 of them, the ones that
-                         numpy.random.RandomState(0).choice(m, 64, replace=False) picks from the
-                         m combinations in the schema's column order
-    marginals:3:with=sex every marginal of 3 columns that holds sex; with=sex,age holds both,
-                         and 64@0 may stand before it
-    wanted.json          [["age", "sex"], {"columns": ["age", "income"], "weight": 2}]
+    wanted.json          [["age", "sex"], {"kind": "prefixes", "columns": ["age"], "weight": 2}]
     wanted.toml          marginals = [["age", "sex"], {columns = ["age", "income"], weight = 2}]
-
-Other kinds are written alike, and may be joined:
-
-    conjunctions:2   disjunctions:2   parities:3   halfspaces:3
-    prefixes:1           of the ordered columns
-    marginals:2+prefixes:1
-    wanted.json          [["age", "sex"], {"kind": "prefixes", "columns": ["age"]}]
-    wanted.toml          marginals = [["age", "sex"]]
                          prefixes = [["age"], ["age", "income"]]
 
-and in Python `workload.marginals(2) + workload.prefixes(["age"])`.
+The sample `marginals:3:64@0` is what numpy.random.RandomState(0).choice(m, 64, replace=False) picks
+from the m combinations in the schema's column order.
 """
 
 import itertools
@@ -38,9 +26,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from understudy._types import Clique
 from understudy.errors import WorkloadError
 from understudy.queries.classes import KINDS, MARGINALS, Family, check_size
-from understudy.queries.evaluate import MAX_CELLS, Clique, cells
+from understudy.queries.evaluate import MAX_CELLS, cells
 from understudy.schema import Schema
 
 MAX_MARGINALS = 10**6

@@ -1,16 +1,8 @@
 """The synthetic rows against the real ones, for a custodian who may look. NOT PRIVATE.
 
 Everything here is an exact fact about private rows: no noise, no charge, no ledger. It never goes into
-a release, and nothing in a release depends on it. Rows are compared as the schema encodes them, cell by
-cell, since that is what a release speaks of.
-
-    k-marginal score   1000·(1 − mean total variation) over marginals of k columns, which is SDNist's
-                       (2 − mean L1)·500, over the schema's cells; 1000 is the same table
-    propensity         can a classifier tell held-out real from synthetic rows? pMSE is the mean of
-                       (P(synthetic) − ½)², by columns alone: 0 for no, ¼ for always; the area under
-                       the ROC, by columns and pairs, is ½ for no, 1 for always
-    train synthetic,   how well a column is predicted from the others on real rows that nobody trained
-    test real          on: by a model of the synthetic rows, by one of real rows, by a constant
+a release, and nothing in a release depends on it. Rows are compared as the schema encodes them, cell
+by cell, since that is what a release speaks of; docs/report.md says what is compared.
 """
 
 from __future__ import annotations

@@ -1,17 +1,11 @@
 """Descriptions of a release for other tools and catalogues: public facts and released numbers alone.
 
-    sdv              metadata of the synthetic table (spec V1), for SDV, SDMetrics and SDGym
-    frictionless     a data package (version 2) with types, domains and hashes
-    croissant        MLCommons Croissant 1.1: a schema.org dataset with its record set, where it comes
-                     from (PROV-O) and what it is not good for (Croissant RAI)
-    opendp-registry  an entry of the OpenDP deployments registry, in YAML: what was promised and how
-    sheet            a sheet by the headings of ISO/IEC 27559 and NIST SP 800-226, in Markdown, HTML or
-                     JSON by the name of the file (`report.sheet`)
-    csv              the certified rows, for programs that read no Parquet
-
-What only the custodian knows (who publishes it, what it is meant for) is taken from `About`; where
-that is silent, `FILL_IN` stands in the registry entry and in the sheet, and the other formats leave it
-out. What an audit found is stated where the audit is given, and nothing about audits otherwise.
+SDV's metadata (spec V1), a Frictionless data package (version 2), MLCommons Croissant 1.1 with PROV-O
+and its vocabulary for responsible use, an entry of the OpenDP deployments registry, the sheet of
+`report.sheet`, and the certified rows as CSV. What only the custodian knows is taken from `About`;
+where that is silent, `FILL_IN` stands in the registry entry and in the sheet, and the other formats
+leave it out. What an audit found is stated where the audit is given, and nothing about audits
+otherwise.
 """
 
 from __future__ import annotations

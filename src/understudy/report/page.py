@@ -42,7 +42,7 @@ from understudy.releases.verdict import verdict
 from understudy.report import charts, words
 from understudy.report.estimated import dependent, estimates
 from understudy.report.facts import Column, Pair, cell_sizes, columns, pairs
-from understudy.report.layout import Family, arranged, brief
+from understudy.report.layout import arranged, brief
 from understudy.report.training import Panel, panels
 from understudy.units import group, scope
 from understudy.wording import at_most, bound, nothing, number, percent, points, up
@@ -232,11 +232,6 @@ def _numbers(column: Column) -> Iterable[tuple[str, str, str]]:
         if column.measured is not None and column.band is not None:
             noisy = f"{100 * column.measured[i]:z.2f} ± {100 * column.band[i]:.2f} %"
         yield label, f"{100 * share:.2f} %", noisy
-
-
-def _family_rows(family: Family) -> Iterable[tuple[str, ...]]:
-    for name, shares in family.rows:
-        yield name, *("–" if share is None else percent(share) for share in shares)
 
 
 _HOW = {
@@ -442,11 +437,6 @@ def _real(value: float) -> str:
     return repr(value) if "." in repr(value) else repr(value).replace("e", ".0e")
 
 
-def _unbroken(text: object) -> str:
-    """A text whose numbers keep their units, and ε its value, at the end of a line."""
-    return str(text).replace(" %", "\u00a0%").replace("ε = ", "ε\u00a0=\u00a0")
-
-
 _TEMPLATES = environment("understudy.report")
 _TEMPLATES.filters |= {
     "at_most": at_most,
@@ -454,7 +444,10 @@ _TEMPLATES.filters |= {
     "brief": brief,
     "count": "{:,}".format,
     "decimal": decimal,
-    "family_rows": _family_rows,
+    "family_rows": lambda family: [
+        (name, *("–" if share is None else percent(share) for share in shares))
+        for name, shares in family.rows
+    ],
     "nothing": nothing,
     "number": number,
     "numbers": _numbers,
@@ -467,7 +460,8 @@ _TEMPLATES.filters |= {
     "shell": wording.quoted,
     "short": charts.short,
     "tick": charts.tick,
-    "unbroken": _unbroken,
+    # Numbers keep their units, and ε its value, at the end of a line.
+    "unbroken": lambda text: str(text).replace(" %", "\u00a0%").replace("ε = ", "ε\u00a0=\u00a0"),
     "up": up,
 }
 _TEMPLATES.globals |= {

@@ -2,14 +2,10 @@
 
 A service that hands on addresses of others would be a way into its network (server-side request
 forgery) and to its files, which libpq's options and DuckDB name. So an operator may list in
-UNDERSTUDY_DATABASES what may be opened, and nothing for nothing: hosts, `host:port`, networks such as
-10.1.0.0/16, with commas between. Then
-
-* only `postgresql://user:password@host:port/database` is taken, with `sslmode` and no other option;
-* the host is on the list, and is looked up once: the connection goes to the address that was checked;
-* an address that is not public (private, loopback, link-local) must be on the list, or its network.
-
-The processes that read for `understudy serve` set it to nothing: the page takes files alone.
+UNDERSTUDY_DATABASES what may be opened (docs/sources.md): hosts, `host:port`, and networks, without
+which no address that is not public is opened. A host is looked up once: the connection goes to the
+address that was checked. The processes that read for `understudy serve` set it to nothing: the page
+takes files alone.
 """
 
 import ipaddress

@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy._types import Whole
+from understudy._types import Clique, Whole
 from understudy.errors import CountingError, SourceError, UnderstudyError
 from understudy.privacy.exact import ExactCounts
 from understudy.privacy.sensitive import Sensitive
-from understudy.queries.evaluate import Clique, Counter, SparseCounter, counts, occupied
+from understudy.queries.evaluate import Counter, SparseCounter, counts, occupied
 from understudy.quoting import named, require_names, unquoted
 from understudy.schema import Schema
 from understudy.source.units import chosen, shares, turn

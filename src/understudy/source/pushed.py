@@ -17,12 +17,12 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from understudy._types import Whole
+from understudy._types import Clique, Whole
 from understudy.columns.forms import BLANKS, Divided, Form, Pieces, Spelled, Words, form, unit_steps
 from understudy.columns.reading import PLAIN_NUMBER
 from understudy.columns.unmodelled import Level
 from understudy.errors import SchemaError, SourceError, WorkloadError
-from understudy.queries.evaluate import MAX_CELLS, Clique, cells
+from understudy.queries.evaluate import MAX_CELLS, cells
 from understudy.quoting import named
 from understudy.schema import Category, Column, Datetime, Schema
 from understudy.source.base import (

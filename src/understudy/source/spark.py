@@ -14,9 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from understudy._types import Clique
 from understudy.columns.forms import BLANKS, Form, Pieces
 from understudy.errors import InputError, SourceError
-from understudy.queries.evaluate import Clique
 from understudy.schema import Schema
 from understudy.source.addresses import permitted
 from understudy.source.pushed import (

@@ -18,9 +18,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pyarrow as pa
 
+from understudy._types import Clique
 from understudy.columns.forms import ANY_DECIMAL, BLANKS, Form, Pieces
 from understudy.errors import InputError, SourceError
-from understudy.queries.evaluate import Clique
 from understudy.schema import Schema
 from understudy.source.addresses import permitted
 from understudy.source.pushed import (

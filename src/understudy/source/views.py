@@ -1,16 +1,10 @@
 """Views of families (`understudy.schema.family`) counted by the engine that holds both tables.
 
-One query text serves DuckDB, PostgreSQL and Spark. It starts from two relations of the engine's own,
-parents (u, c0, c1, …) and children (u, c0, c1, …, and o0, o1, … where they have an order): the family's
-key, codes, and what a child is ordered by. Which rows count is what `source.families` says, word for
-word, so all engines and memory give the same integers:
-
-    of parents with one key the first by its codes; children without a parent fall to no join;
-    of more than K children the first in their order, or in the order of `Unit`'s keyed hash.
-
-`ROW_NUMBER` and `COUNT` over a family give a child's place and its family's size, `LAG` the child
-before, and a join of a family's children with each other, at most K(K − 1) rows a family, the siblings.
-A view weighs ⌊M / d⌋, and weights are added up in 64 bits. The text holds public numbers alone.
+One query text serves DuckDB, PostgreSQL and Spark (docs/sources.md). It starts from two relations of
+the engine's own, parents (u, c0, c1, …) and children (u, c0, c1, …, and o0, o1, … where they have an
+order): the family's key, codes, and what a child is ordered by. Which rows count is what
+`source.families` says, word for word, so all engines and memory give the same integers. A view weighs
+⌊M / d⌋, and weights are added up in 64 bits. The text holds public numbers alone.
 """
 
 from __future__ import annotations

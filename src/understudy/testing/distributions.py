@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from understudy._types import Clique
 from understudy.models import Measured
 from understudy.players.base import (
     Answer,
     Chosen,
-    Clique,
     CriticGradient,
     LinearCritic,
     MeasuredCell,

@@ -1,4 +1,4 @@
-"""The conformance kit for methods, and the exact law of the game that a method plays.
+"""The conformance kit for methods.
 
 check_method(MyMethod())
 """
@@ -8,18 +8,17 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from understudy.errors import InputError
 from understudy.game.methods import Design, Method
-from understudy.players.base import DataPlayer, Model, Problem, QueryPlayer, play
+from understudy.players.base import Model, play
 from understudy.privacy import accounting, planning
 from understudy.privacy.budget import Budget
 from understudy.privacy.cost import Plan
@@ -29,7 +28,6 @@ from understudy.privacy.noise import Noise
 from understudy.privacy.relation import Relation
 from understudy.testing.checks import Check, all_of, require
 from understudy.testing.distributions import cliques_of, fingerprint, require_model
-from understudy.testing.exact import Chooser, ChoosingNoise, enumerate_transcripts
 from understudy.testing.players import tiny_tables
 from understudy.testing.stand_ins import Front, Rows, SeededNoise, StrictCharges, Tape, TinyCounts
 
@@ -242,46 +240,3 @@ def _post_processes(method: Method, design: Design) -> None:
             f"gave another model for a table with {name} though the gate released the same "
             f"numbers; after the gate everything is post-processing",
         )
-
-
-# --- exact privacy of a whole game --------------------------------------------------------------
-
-
-def game_law(
-    query: QueryPlayer,
-    data: DataPlayer[Any],
-    problem: Problem,
-    plan: Plan,
-    rows: Rows,
-    *,
-    relation: Relation,
-    rows_public: int | None = None,
-    noise: Callable[[Chooser], Noise] = ChoosingNoise,
-    charges: Callable[[Plan, Relation], Charges] = StrictCharges,
-    gate: Callable[..., Gate] = Gate,
-) -> dict[Hashable, float]:
-    """The exact law of everything a game releases about `rows`, through the real loop and gate.
-
-    Every selection is played to every outcome (`enumerate_transcripts`); the outputs are the released
-    answers, in order, of which the model is post-processing. Hold it against the plan with
-
-        check(lambda rows: game_law(query, data, problem, plan, rows, relation=relation),
-              neighbours(universe, n, relation), rho=float(accounting.total_rho(plan)))
-
-    Only selections can be enumerated. `noise` may fix what a Gaussian draw released
-    (`ChoosingNoise`), for the law given that. `charges` and `gate` are for broken
-    twins, which the same check must catch.
-    """
-
-    def run(chooser: Chooser) -> Hashable:
-        asked = gate(
-            TinyCounts(problem.shape, rows),
-            charges(plan, relation),
-            relation,
-            noise(chooser),
-            rows_public,
-        )
-        played = play(problem, query, data, asked, np.random.default_rng(0))
-        return tuple(fingerprint(answers) for answers in played.answers)
-
-    return enumerate_transcripts(run)

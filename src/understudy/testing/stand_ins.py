@@ -6,8 +6,6 @@ None of the noises here protects anyone (`private` is False). They are plugged i
 * `SeededNoise` has the real laws, repeatably
 * `StillNoise` adds nothing and writes down what it was asked to perturb
 * `Tape` plays the gate's answers again, whatever the private table
-
-`exact.ChoosingNoise` is one more: it plays every outcome of a selection.
 """
 
 from __future__ import annotations

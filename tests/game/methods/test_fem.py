@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
+from tests.exact_privacy import ChoosingNoise, PrivacyViolation, check, game_law, neighbours
 from tests.thorough import examples, some
 from understudy.errors import InputError
 from understudy.game.methods import Design
@@ -22,8 +23,6 @@ from understudy.privacy.buckets import SCORE_SENSITIVITY
 from understudy.privacy.cost import Charge, Plan, Selection
 from understudy.privacy.relation import Relation
 from understudy.schema import Category, Integer, Schema
-from understudy.testing import ChoosingNoise, game_law
-from understudy.testing.exact import PrivacyViolation, check, neighbours
 
 SHAPE = (2, 2)
 UNIVERSE = list(product(range(2), range(2)))

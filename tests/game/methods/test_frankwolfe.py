@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.exact_privacy import ChoosingNoise, PrivacyViolation, check, game_law, neighbours
 from tests.thorough import slow
 from understudy.errors import InputError
 from understudy.game import play
@@ -20,17 +21,12 @@ from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Cell
 from understudy.privacy.relation import Relation
 from understudy.testing import (
-    ChoosingNoise,
-    PrivacyViolation,
     SeededNoise,
     StillNoise,
     StrictCharges,
     TinyCounts,
-    check,
     check_data_player,
     check_query_player,
-    game_law,
-    neighbours,
     tiny_design,
 )
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.exact_privacy import ChoosingNoise, PrivacyViolation, check, game_law, neighbours
 from tests.thorough import slow
 from understudy.errors import BudgetExhausted
 from understudy.game import play
@@ -19,18 +20,7 @@ from understudy.privacy import accounting, planning
 from understudy.privacy.cost import Plan, Selection, Zcdp
 from understudy.privacy.gate import Gate
 from understudy.privacy.relation import Relation
-from understudy.testing import (
-    ChoosingNoise,
-    PrivacyViolation,
-    SeededNoise,
-    StillNoise,
-    StrictCharges,
-    TinyCounts,
-    check,
-    game_law,
-    neighbours,
-    tiny_design,
-)
+from understudy.testing import SeededNoise, StillNoise, StrictCharges, TinyCounts, tiny_design
 
 
 def test_candidates_are_weighted_by_the_workload_they_touch():

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.exact_privacy import check, game_law, neighbours
 from tests.queries.brute_force import holds, queries
 from tests.thorough import some
 from understudy.game import play
@@ -28,10 +29,7 @@ from understudy.testing import (
     StillNoise,
     StrictCharges,
     TinyCounts,
-    check,
     check_query_player,
-    game_law,
-    neighbours,
 )
 
 SHAPE = (2, 3)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.exact_privacy import PrivacyViolation, check, game_law, neighbours
 from tests.thorough import slow, some
 from understudy.errors import InputError
 from understudy.game import play, require_pair
@@ -23,15 +24,7 @@ from understudy.privacy.gate import Gate
 from understudy.privacy.noise import OpenDPNoise
 from understudy.privacy.questions import BernoulliRejection, Cell, rejection_scale
 from understudy.privacy.relation import Relation
-from understudy.testing import (
-    PrivacyViolation,
-    SeededNoise,
-    StrictCharges,
-    TinyCounts,
-    check,
-    game_law,
-    neighbours,
-)
+from understudy.testing import SeededNoise, StrictCharges, TinyCounts
 
 
 def plan_of(scale, samples=1, t=1, draws=1, moves=SCORE_SENSITIVITY):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.exact_privacy import ChoosingNoise, PrivacyViolation, check, game_law, neighbours
 from tests.thorough import some
 from understudy.players.base import DataPlayer, Kind, Problem
 from understudy.players.data.response import BestResponse, Responses, uniform_queries
@@ -16,14 +17,7 @@ from understudy.privacy import accounting, planning
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Charge, Plan
 from understudy.privacy.relation import Relation
-from understudy.testing import (
-    ChoosingNoise,
-    PrivacyViolation,
-    check,
-    check_data_player,
-    game_law,
-    neighbours,
-)
+from understudy.testing import check_data_player
 
 SHAPE = (2, 2)
 CLIQUES = ((0,), (0, 1))

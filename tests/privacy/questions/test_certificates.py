@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.exact_privacy import PrivacyViolation, check, compare, discrete_laplace_law, neighbours
 from tests.privacy.privacy_fakes import FakeTables, LoggedCharges, LoggedNoise
 from understudy.privacy import accounting
 from understudy.privacy.cost import Gaussian, Laplace
@@ -24,13 +25,6 @@ from understudy.privacy.questions import (
 from understudy.privacy.questions.certificates import absolute, apart, largest
 from understudy.privacy.relation import Relation
 from understudy.testing import SeededNoise
-from understudy.testing.exact import (
-    PrivacyViolation,
-    check,
-    compare,
-    discrete_laplace_law,
-    neighbours,
-)
 from understudy.testing.stand_ins import TinyCounts, table_of
 
 SHAPE = (2, 2)

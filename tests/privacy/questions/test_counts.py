@@ -5,13 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
+from tests.exact_privacy import neighbours
 from tests.privacy.privacy_fakes import LoggedCharges, LoggedNoise
 from understudy.errors import PrivacyError
 from understudy.privacy.cost import Gaussian
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Cell, CellCounts, RowCount
 from understudy.privacy.relation import Relation
-from understudy.testing.exact import neighbours
 from understudy.testing.stand_ins import TinyCounts
 
 SHAPE = (3, 2)

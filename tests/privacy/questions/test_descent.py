@@ -9,6 +9,14 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from tests.exact_privacy import (
+    ChoosingNoise,
+    PrivacyViolation,
+    check,
+    compare,
+    enumerate_transcripts,
+    neighbours,
+)
 from tests.thorough import some
 from understudy.errors import BudgetExhausted, PrivacyError
 from understudy.learn.plans import GRADIENT, PICK
@@ -35,14 +43,7 @@ from understudy.privacy.questions.descent import (
     l2_units,
 )
 from understudy.privacy.relation import Relation
-from understudy.testing import (
-    ChoosingNoise,
-    SeededNoise,
-    StillNoise,
-    StrictCharges,
-    enumerate_transcripts,
-)
-from understudy.testing.exact import PrivacyViolation, check, compare, neighbours
+from understudy.testing import SeededNoise, StillNoise, StrictCharges
 
 BOTH = list(Relation)
 

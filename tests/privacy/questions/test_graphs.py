@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from tests.exact_privacy import compare, discrete_gaussian_law, product_law
 from tests.privacy.privacy_fakes import LoggedCharges, LoggedNoise
 from understudy.errors import PrivacyError
 from understudy.privacy.cost import Gaussian
@@ -12,7 +13,6 @@ from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Degrees, Triangles
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
-from understudy.testing.exact import compare, discrete_gaussian_law, product_law
 from understudy.testing.stand_ins import TinyCounts
 
 NODES = 4

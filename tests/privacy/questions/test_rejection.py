@@ -6,6 +6,13 @@ import math
 import numpy as np
 import pytest
 
+from tests.exact_privacy import (
+    ChoosingNoise,
+    PrivacyViolation,
+    check,
+    enumerate_transcripts,
+    neighbours,
+)
 from understudy.errors import PrivacyError
 from understudy.privacy import accounting
 from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
@@ -15,16 +22,7 @@ from understudy.privacy.noise import OpenDPNoise
 from understudy.privacy.questions import BernoulliRejection, Cell
 from understudy.privacy.questions.rejection import covered, half_log_odds, rejection_scale
 from understudy.privacy.relation import Relation
-from understudy.testing import (
-    ChoosingNoise,
-    PrivacyViolation,
-    StillNoise,
-    StrictCharges,
-    TinyCounts,
-    check,
-    enumerate_transcripts,
-    neighbours,
-)
+from understudy.testing import StillNoise, StrictCharges, TinyCounts
 
 SHAPE = (2, 2)
 CLIQUES = ((0,), (0, 1))

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.exact_privacy import compare
 from tests.privacy.neighbour_cases import (
     CoinNoise,
     Learning,
@@ -47,7 +48,6 @@ from understudy.privacy.questions.descent import LinearGradient, SteepestVertex,
 from understudy.privacy.questions.gradient import Groups
 from understudy.privacy.questions.rejection import half_log_odds
 from understudy.privacy.relation import Relation
-from understudy.testing.exact import compare
 
 ROWS = ((0, 0), (0, 1), (1, 1))
 TABLE = World(ROWS, ((0, 0),) * 3, Relation.ADD_REMOVE, 3, (2, 2))

@@ -6,6 +6,13 @@ import math
 import numpy as np
 import pytest
 
+from tests.exact_privacy import (
+    ChoosingNoise,
+    PrivacyViolation,
+    check,
+    enumerate_transcripts,
+    neighbours,
+)
 from tests.privacy.privacy_fakes import LoggedCharges, LoggedNoise
 from tests.thorough import examples, some
 from understudy.errors import PrivacyError
@@ -14,15 +21,8 @@ from understudy.privacy.buckets import SCORE_SENSITIVITY, UNIT
 from understudy.privacy.cost import Gaussian, Laplace, Selection
 from understudy.privacy.gate import Gate
 from understudy.privacy.products import ProductQueries, Rule
-from understudy.privacy.questions import Picked, PickedQueries, WorstError, WorstQueryError
+from understudy.privacy.questions import Cell, PickedQueries, WorstError, WorstQueryError
 from understudy.privacy.relation import Relation
-from understudy.testing.exact import (
-    ChoosingNoise,
-    PrivacyViolation,
-    check,
-    enumerate_transcripts,
-    neighbours,
-)
 from understudy.testing.stand_ins import TinyCounts, table_of
 
 SHAPE = (2, 3)
@@ -64,14 +64,18 @@ def gate_of(rows, event, relation, rows_public, noise=None, log=None):
     return Gate(TinyCounts(SHAPE, rows), charges, relation, noise or LoggedNoise(log), rows_public)
 
 
+JOINED = {"all": all, "any": any, "odd": lambda held: sum(held) % 2 == 1}
+
+
 def brute(each, rows):
     """The counts of all queries, row by row."""
-    return np.array(
-        [
-            sum(bool(each.holds(index)[tuple(row[i] for i in each.clique)]) for row in rows)
-            for index in np.ndindex(*each.shape)
-        ]
-    )
+
+    def holds(index, row):
+        pairs = zip(each.literals, index, each.clique, strict=False)
+        held = [bool(matrix[literal, row[i]]) for matrix, literal, i in pairs]
+        return sum(held) > index[-1] if each.rule == "least" else JOINED[each.rule](held)
+
+    return np.array([sum(holds(i, row) for row in rows) for i in np.ndindex(*each.shape)])
 
 
 def exact_values(ask, rows, event, relation, public):
@@ -172,7 +176,7 @@ def test_a_pick_follows_the_exponential_mechanism():
     law = pick_law(rows, event, Relation.ADD_REMOVE, None, [each], True)
     score = brute(each, rows) - 0.3
     weights = {
-        (Picked(0, tuple(int(i) for i in index), sign),): math.exp(sign * value * UNIT / scale)
+        (Cell(0, tuple(int(i) for i in index), sign),): math.exp(sign * value * UNIT / scale)
         for sign in (1, -1)
         for index, value in zip(np.ndindex(*each.shape), score, strict=True)
     }
@@ -189,9 +193,9 @@ def test_without_noise_the_worst_query_is_picked_with_its_side():
     expected = [each.answers(table_of(rows, SHAPE, each.clique)) for each in CLASSES]
     expected[3] = expected[3].copy()
     expected[3][1, 1] += 2.0
-    assert gate.ask("slot", PickedQueries(CLASSES, expected)) == (Picked(3, (1, 1), -1),)
+    assert gate.ask("slot", PickedQueries(CLASSES, expected)) == (Cell(3, (1, 1), -1),)
     expected[3][1, 1] -= 4.0
-    assert gate.ask("slot", PickedQueries(CLASSES, expected)) == (Picked(3, (1, 1), 1),)
+    assert gate.ask("slot", PickedQueries(CLASSES, expected)) == (Cell(3, (1, 1), 1),)
 
 
 # -- charged first, and refused before it is charged -----------------------------------------------

@@ -7,6 +7,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
+from tests.exact_privacy import PrivacyViolation, check, product_law, unit_neighbours
 from tests.privacy.privacy_fakes import LoggedCharges, LoggedNoise
 from understudy.errors import BudgetExhausted, LedgerError, PrivacyError
 from understudy.privacy import accounting, planning
@@ -26,7 +27,6 @@ from understudy.privacy.questions import Values
 from understudy.privacy.relation import Relation
 from understudy.privacy.sensitive import Sensitive
 from understudy.testing import SeededNoise
-from understudy.testing.exact import PrivacyViolation, check, product_law, unit_neighbours
 from understudy.testing.stand_ins import TinyCounts
 from understudy.units import Unit
 

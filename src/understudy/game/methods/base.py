@@ -35,10 +35,10 @@ from typing import (
 import numpy as np
 
 from understudy import wording
-from understudy._types import Codes, Projection
+from understudy._types import Clique, Codes, Projection
 from understudy.errors import InputError
 from understudy.game.forecast import Errors
-from understudy.players.base import Clique, DataPlayer, Model, Problem, QueryPlayer, require_pair
+from understudy.players.base import DataPlayer, Model, Problem, QueryPlayer, require_pair
 from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
 from understudy.privacy.relation import Relation

@@ -1,12 +1,9 @@
 """`fem` and `sepfem`: the exponential mechanism against the perturbed leader.
 
 Vietri, Tian, Bun, Steinke and Wu (2020): each of T rounds picks, over all cells and complements, the
-query on which the data player's records are most wrong (ρ/T, that is ε0 = √(8ρ/T)), and the data player
-answers through the oracle. `fem` perturbs with exponential noise, `sepfem` with Laplace noise on the
-literals, which separate all records. T = min(2·√κ, 88·κ/ln(2|Q|)^(5/2)) with κ = n·√(2ρ).
-
-`published = true` plays the paper's own algorithm: queries of weight 1, noise of one `scale`, records
-of all rounds. The paper's theorem is for that alone.
+query on which the data player's records are most wrong, and the data player answers through the oracle
+(docs/methods/fem.md). `sepfem` has Laplace noise on the literals, which separate all records.
+`published = true` plays the paper's own algorithm; its theorem is for that alone.
 """
 
 from __future__ import annotations

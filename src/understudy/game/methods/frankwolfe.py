@@ -1,18 +1,8 @@
 """`frankwolfe`: Frank-Wolfe on the entropic dual of the query-release game, for universes that fit.
 
 The query player picks a noisy vertex, a cell and its side, by one selection a round (ρ/T each); the
-data player answers with softmax(q_t/α), q_t the running convex combination of the vertices. Public
-rule: T = 2·√κ with κ = n√(2ρ), γ = c·(α/2)·√(2 ln|X|/T), and the average of the last half of the
-rounds.
-
-Theorem. With m the number of rounds averaged and ε0 the pure ε of one selection,
-
-    max_q |⟨q, p_D − p̂⟩| ≤ α·ln|X|/(m·γ) + (T/m)·(2γ/α + (2/(n·ε0))·ln(2|Q|T/β)) + α·ln|X|
-
-with probability 1 − β; ln(2|Q|) in place of ln(2|Q|T/β) bounds the expectation. Proof: ψ is 1/α-smooth
-in L∞ and vertices are 2 apart, so a step lowers ψ by at least γ·(g_t − e_t) − 2γ²/α, with g_t ≥ 0 the
-gap and e_t the error of the selection; ψ(0) − min ψ ≤ α·ln|X| is public; sum over t, drop the g_t that
-are not averaged; and max_q ⟨q, p_D − p_t⟩ = g_t + ⟨q_t, p_D − p_t⟩ ≤ g_t + α·ln|X|.
+data player answers with softmax(q_t/α), q_t the running convex combination of the vertices.
+docs/methods/frankwolfe.md has the public rule, and the theorem with its proof.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated
 
+from understudy._types import Clique
 from understudy.errors import require_extra
 from understudy.game.methods.base import POSITIVE, Design, Forecast, WarmMethod, whole
-from understudy.players.base import Clique
 from understudy.players.data.generator import GeneratorPlayer
 from understudy.players.query.fixed import FixedMarginals
 from understudy.players.query.survey import Opening, WorstAgain

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated
 
+from understudy._types import Clique
 from understudy.errors import InputError
 from understudy.game.methods.base import Design, Forecast, Method, least
 from understudy.models.residual import Strategy, cell_variance, optimise
-from understudy.players.base import Clique
 from understudy.players.data.reconstruction import Reconstruction, maximal
 from understudy.players.query.fixed import FixedMarginals, Together
 from understudy.privacy.cost import Charge, Gaussian, Plan

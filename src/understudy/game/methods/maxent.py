@@ -14,9 +14,9 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
+from understudy._types import Clique
 from understudy.game.forecast import Errors, Knowledge, expected
 from understudy.game.methods.base import Design, Forecast, Method, least
-from understudy.players.base import Clique
 from understudy.players.data.particles import Particles
 from understudy.players.query.fixed import FixedMarginals
 from understudy.players.query.interactions import Interactions

@@ -1,17 +1,10 @@
 """`querygan`: private critics against a generator network.
 
 In every round an oracle releases a critic D_θ that tells the table from the generator's records, and
-the generator, which never meets a row, answers (`understudy.nets.leader`). Only the oracle is charged:
-
-    moments      all means m of a public feature map, once, with Gaussian noise; every critic of every
-                 round follows from m̃, so rounds are free. `features` are the cells of tables, the
-                 features of the all-subsets kernel, or public random units of one layer
-    exponential  one pick a round over all cells of the workload and complements, ρ/T each
-    weights      draws from multiplicative weights over them, as `dualquery`
-    logistic     a regression of rows against records by objective perturbation, ρ/T a round
-
-The columns are measured first, with a share of ρ, and are where the generator starts. No regret bound
-holds for a network, so nothing is promised before the run.
+the generator, which never meets a row, answers (`understudy.nets.leader`). Only the oracle is charged;
+docs/methods/querygan.md has the four of them, features, objectives and public rules. The columns are
+measured first, and are where the generator starts. No regret bound holds for a network, so nothing is
+promised before the run.
 """
 
 from __future__ import annotations
@@ -22,6 +15,7 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Annotated
 
+from understudy._types import Clique
 from understudy.errors import require_extra
 from understudy.game.methods.base import (
     POSITIVE,
@@ -36,7 +30,7 @@ from understudy.game.methods.base import (
     one_of,
 )
 from understudy.game.methods.dualquery import sizes
-from understudy.players.base import Clique, Model, PaidOff, QueryPlayer
+from understudy.players.base import Model, PaidOff, QueryPlayer
 from understudy.players.data.ftpl_generator import MATCHING, FTPLGenerator, Judged
 from understudy.players.query.fixed import FixedMarginals, InTurn, Together
 from understudy.players.query.picking import CellPicker

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Rng, Table
+from understudy._types import Clique, Rng, Table
 from understudy.models import Empirical
-from understudy.players.base import Clique, Problem
+from understudy.players.base import Problem
 from understudy.queries import cells
 
 Records = Sequence[NDArray[Any]]

@@ -1,17 +1,8 @@
-"""Follow the perturbed leader, through an oracle over records.
+"""Follow the perturbed leader, through an oracle over records (docs/methods/fem.md).
 
-Before round t the player holds the queries q_1, …, q_{t−1} that were picked against it. It plays s
-records, each the best response to all of them under fresh noise:
-
-    x_j = argmax_x  Σ_{i<t} w_i q_i(x) + <σ_j, onehot(x)>,    σ_j independent, one scale per attribute.
-
-The noise is for stability, not for privacy: everything here is post-processing of released queries, and
-a weak oracle costs accuracy only.
-
-The weight of a query is found by a line search: as much as makes a step of the records more satisfy it.
-For every σ_j the oracle finds the best record x_j and the best one y_j that satisfies the query; at
-weight w the best record is y_j if that falls short of x_j by at most w. Steps begin large: a table with
-a cell of 90 % is met in a few rounds, not in ninety.
+Each of s records a round is the best response to all queries picked so far under fresh noise, which is
+for stability, not for privacy: everything here is post-processing of released queries, and a weak
+oracle costs accuracy only.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Floats, Rng
+from understudy._types import Clique, Floats, Rng
 from understudy.errors import WorkError
 from understudy.models import Empirical, Measured, Weighted
 from understudy.models.blocks import beliefs
@@ -35,7 +35,6 @@ from understudy.models.weighted import swaps_for
 from understudy.players.base import (
     Answer,
     Answers,
-    Clique,
     DataPlayer,
     Kind,
     LinearCritic,

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Codes, Rng, Table, Whole
+from understudy._types import Clique, Codes, Rng, Table, Whole
 from understudy.errors import WorkError
 from understudy.models import Measured, View, Weighted
 from understudy.models.fitting import independent
 from understudy.players.base import (
     Answers,
     Chosen,
-    Clique,
     CriticGradient,
     DataPlayer,
     Kind,

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from understudy._types import Codes, Rng, Table
+from understudy._types import Clique, Codes, Rng, Table
 from understudy.models import Measured, View, Weighted
 from understudy.models.blocks import Belief, beliefs
 from understudy.models.fitting import independent
-from understudy.players.base import Answers, Clique, DataPlayer, Kind, Problem
+from understudy.players.base import Answers, DataPlayer, Kind, Problem
 from understudy.progress import Progress, silent
 
 if TYPE_CHECKING:

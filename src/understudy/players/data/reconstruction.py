@@ -21,10 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Rng, Table
+from understudy._types import Clique, Rng, Table
 from understudy.models import Decomposable, Empirical, Measured, simplex
 from understudy.models.residual import cell_variance, closure, reconstruct
-from understudy.players.base import Answers, Clique, DataPlayer, Kind, Problem
+from understudy.players.base import Answers, DataPlayer, Kind, Problem
 
 Codes = Sequence[NDArray[np.integer]]
 Target = tuple[Clique, Table, float]

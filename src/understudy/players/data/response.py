@@ -1,15 +1,10 @@
 """The best response to sampled queries: the data player of DualQuery and DQRS.
 
-Every round answers the sampled queries S_t with a best response,
-
-    x^t = argmax over records x of the average of q(x) over q in S_t,
-
-found by an oracle, without perturbation. Ties are broken by the queries of the rounds before, released
-already, which in all weigh half of one query of S_t; what is left open is drawn uniformly, and a round
-mixes a few searches. The result is the uniform distribution over the records of all rounds.
-
-In a round without answers, the first above all, S_t is `samples` draws from the uniform law over all
-cells and complements. Answers beyond `samples` are cut to a random subset of that size.
+Every round answers the sampled queries S_t with records that satisfy most of them, found by an oracle
+without perturbation (docs/methods/dualquery.md). Ties are broken by the queries of the rounds before,
+released already, which in all weigh half of one query of S_t. In a round without answers, the first
+above all, S_t is `samples` draws from the uniform law over all cells and complements; answers beyond
+`samples` are cut to a random subset of that size.
 """
 
 from __future__ import annotations
@@ -20,19 +15,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from understudy._types import Floats, Rng, Whole
+from understudy._types import Clique, Floats, Rng, Whole
 from understudy.models import Decomposable, Empirical, View
 from understudy.oracles import Annealed, History, Law, LazyNoise, Oracle, Proofs
-from understudy.players.base import (
-    Answers,
-    Cell,
-    Clique,
-    DataPlayer,
-    Kind,
-    MeasuredCell,
-    Model,
-    Problem,
-)
+from understudy.players.base import Answers, Cell, DataPlayer, Kind, MeasuredCell, Model, Problem
 from understudy.queries import cells
 
 ANNEALED = Annealed(starts=8, blocks=24)

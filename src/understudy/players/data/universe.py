@@ -1,22 +1,10 @@
 """Data players over a universe that is written out, row by possible row.
 
-*Multiplicative weights.* Measured answers (MWEM): the mass of the selected cell is moved to share m,
-p(x) ← p(x)·m/q(p) inside and p(x)·(1−m)/(1−q(p)) outside, an exact projection (Hardt, Ligett and
-McSherry take a small step of it), and all earlier answers are replayed, by the mean of their values.
-Answers without measurement: p(x) ← p(x)·exp(η·s·q(x)), η = √(8 ln|X|/T), and the result is the average
-over rounds: max error ≤ √(ln|X|/(2T)) + (2/(n ε0)) ln(|Q|T/β) with probability 1−β.
-
-*Softmax response* to a convex combination of queries: Frank-Wolfe on the entropic dual. The minimiser
-over distributions p of ⟨q, p_D − p⟩ + α·H(p), q in conv(±Q) and H(p) = Σ p ln p, is
-
-    p = softmax(q/α),   and   ψ(q) = α·ln Σ_x exp(q(x)/α) − ⟨q, p_D⟩
-
-is the function that Frank-Wolfe minimises: ∇ψ(q) = p − p_D, and ψ is 1/α-smooth in L∞ because negative
-entropy is 1-strongly convex in L1 (Pinsker). With vertices s_t = ±q chosen by the query player,
-
-    q_0 = 0,   p_t = softmax(q_t/α),   q_{t+1} = (1 − γ)·q_t + γ·s_t,
-
-and the result is the average of the last p_t.
+`MultiplicativeWeights` (docs/methods/mwem.md) projects onto every measured answer, and replays all
+earlier ones by the mean of their values; towards answers without measurement it takes steps of η = √(8
+ln|X|/T), and the result is the average over rounds. `SoftmaxResponse` (docs/methods/frankwolfe.md)
+answers a convex combination q of queries by softmax(q/α), which minimises ⟨q, p_D − p⟩ + α·Σ p ln p
+over distributions p.
 """
 
 from __future__ import annotations
@@ -27,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from understudy._types import Rng, Table
+from understudy._types import Clique, Rng, Table
 from understudy.models import Decomposable, View
 from understudy.models.decomposable import project
-from understudy.players.base import Answers, Clique, DataPlayer, Kind, MeasuredCell, Problem
+from understudy.players.base import Answers, DataPlayer, Kind, MeasuredCell, Problem
 
 _FLOOR = 1e-9  # A measured share is kept off 0 and 1, from where no later answer could move it
 _RANGE = 1e60  # Weights are normalised again before their sum leaves this range

@@ -1,18 +1,9 @@
 """AIM's query player: all columns, then, round by round, the marginal that promises most.
 
-McKenna, Mullins, Sheldon, Miklau (VLDB 2022). Candidates are the workload's marginals and all their
-subsets; a candidate r is drawn by the exponential mechanism with score
-
-    w_r·(‖c_r − n·p_r‖₁ − √(2/π)·σ·m_r),    w_r = Σ_s weight_s·|r ∩ s|,
-
-p the model, m_r the number of cells. Its sensitivity is max w over the candidates of the round (twice
-that under replace), and it may rise and fall, so ε0 = 2Δ/scale. The marginal is measured with noise σ.
-
-A round costs a share r of ρ, a tenth for the choice; r = ρ/T at first. Where a measurement moved the
-model by no more than its noise, r is quadrupled. With less than two rounds' worth left, the next round
-takes it all and is the last. All of this follows from released answers, and every draw goes through the
-ledger's zCDP filter. Candidates whose junction tree would not fit the size limit wait; the limit grows
-with what has been spent.
+McKenna, Mullins, Sheldon, Miklau (VLDB 2022); docs/methods/aim.md has score and rounds. A score moves
+by at most max w over the candidates of the round (twice that under replace), and it may rise and fall,
+so ε0 = 2Δ/scale. What sets a round's share of ρ follows from released answers, and every draw goes
+through the ledger's zCDP filter.
 """
 
 from __future__ import annotations
@@ -22,10 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from understudy.models.decomposable import Table, project
+from understudy._types import Clique, Table
+from understudy.models.decomposable import project
 from understudy.models.junction import tree_cells, tree_cliques
 from understudy.models.residual import closure
-from understudy.players.base import Answers, Clique, Kind, Measured, Problem, View, measure
+from understudy.players.base import Answers, Kind, Measured, Problem, View, measure
 from understudy.players.data.maxent import EntropyModel, Move
 from understudy.privacy import accounting, planning
 from understudy.privacy.cost import Event, Gaussian, Selection

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import UnionType
 
-from understudy.players.base import Answers, Clique, Kind, Problem, QueryPlayer, View, measure
+from understudy._types import Clique
+from understudy.players.base import Answers, Kind, Problem, QueryPlayer, View, measure
 from understudy.privacy.gate import Gate
 
 

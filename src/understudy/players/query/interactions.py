@@ -15,7 +15,8 @@ from itertools import combinations
 
 import numpy as np
 
-from understudy.players.base import Clique, Problem, View
+from understudy._types import Clique
+from understudy.players.base import Problem, View
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import ThresholdedErrors, WorstMarginals
 

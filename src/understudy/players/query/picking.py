@@ -1,34 +1,18 @@
 """The exponential mechanism over the queries of a workload: one pick a round, where it is worst.
 
-A query's score is how far the rows are from the data player, in rows: |c − n·p|, or ±(c − n·p) with the
-side picked together with the query (reading the side afterwards would leak). Scores move by one row
-under both relations. Cost per round: one selection, ε0²/8-zCDP by bounded range, and one Gaussian count
-where the pick is measured as well.
-
-    ExponentialMechanism  cells that are tabulated, with or without a measurement
-    NoisyVertex           signed cells that are tabulated once: a vertex of conv(±Q), for Frank-Wolfe,
-                          s_t = argmax_{s in ±q} ⟨s, c − n·p_t⟩ + Gumbel
-    CellPicker            signed cells against listed records, never tabulated: marginals with 10¹¹
-                          cells are as good as small ones
-    QueryPicker           signed queries of any class; they are listed, so there may be millions of
-                          them and not more
+A query's score is how far the rows are from the data player, in rows: |c − n·p|, or ±(c − n·p) with
+the side picked together with the query (reading the side afterwards would leak). Scores move by one
+row under both relations. Cost per round: one selection, ε0²/8-zCDP by bounded range, and one Gaussian
+count where the pick is measured as well.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from understudy._types import Clique
 from understudy.models import Empirical
-from understudy.players.base import (
-    Answers,
-    Cell,
-    Clique,
-    Kind,
-    MeasuredCell,
-    PickedQuery,
-    Problem,
-    View,
-)
+from understudy.players.base import Answers, Kind, MeasuredCell, PickedQuery, Problem, View
 from understudy.privacy.gate import Gate
 from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions import CellCounts, PickedCells, PickedQueries, WorstCell
@@ -66,7 +50,7 @@ class ExponentialMechanism:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyVertex:
-    """One signed cell a round."""
+    """One signed cell a round: a noisy vertex of conv(±Q), of cells that are tabulated once."""
 
     rounds: int
     products: tuple[ProductQueries, ...]
@@ -84,17 +68,13 @@ class NoisyVertex:
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> Answers:
         """See `QueryPlayer.play`."""
         expected = [problem.rows * view.marginal(each.clique) for each in self.products]
-        return tuple(
-            MeasuredCell(
-                self.products[pick.products].clique, Cell(pick.products, pick.index, pick.sign)
-            )
-            for pick in gate.ask(self.SELECT, PickedQueries(self.products, expected))
-        )
+        picks = gate.ask(self.SELECT, PickedQueries(self.products, expected))
+        return tuple(MeasuredCell(self.products[pick.marginal].clique, pick) for pick in picks)
 
 
 @dataclass(frozen=True, slots=True)
 class CellPicker:
-    """One cell, or its complement, a round, where the data player's records are most wrong."""
+    """One cell, or its complement, a round, where listed records are most wrong; never tabulated."""
 
     rounds: int
 
@@ -135,7 +115,7 @@ class QueryPicker:
             problem.rows * each.answers(view.marginal(each.clique)) for each in self.products
         ]
         picked = gate.ask(self.PICK, PickedQueries(self.products, expected))
-        families = [self.families[pick.products] for pick in picked]
+        families = [self.families[pick.marginal] for pick in picked]
         return tuple(
             PickedQuery(family.clique, family.query(pick.index, problem.shape), pick.sign)
             for pick, family in zip(picked, families, strict=True)

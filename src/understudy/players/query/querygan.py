@@ -1,18 +1,7 @@
 """QueryGAN's own oracles: what its generator is told of the rows, and what the game was worth.
 
-*Random features.* Sums of public random features, once: all that critics over them need to know.
-
-*Logistic critics*, one a round: a regression of the rows against as many records just played, on one
-public group of tables (objective perturbation, `understudy.privacy.objective`). It estimates the
-logarithm of a ratio of densities, so the sum of critics corrects the generator's law again and again.
-
-*Payoffs.* What the played critics earned, released once at the end: the private part of the thesis's α.
-With A(D^t, q) = q(D) − q(D^t) and a query player who is never more than r from the best query,
-
-    max_q |q(D) − q(D̄)| ≤ avg_t A(D^t, q_t) + r
-
-for the average D̄ of the records D^t that were shown. The sum of payoffs moves by at most one row a
-round with a row of the table.
+docs/methods/querygan.md has the critics, and the theorem that payoffs are for. The sum of payoffs
+moves by at most one row a round with a row of the table.
 """
 
 from __future__ import annotations
@@ -20,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from understudy._types import Clique
 from understudy.players.base import (
     Answers,
     Cell,
-    Clique,
     Kind,
     LinearCritic,
     MeasuredMoments,

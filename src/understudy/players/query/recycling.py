@@ -1,18 +1,11 @@
 """Rejection recycling: the query player of DQRS, which keeps queries as well as drawing new ones.
 
-A draw from Q^t that is kept with probability a_t(q) = exp(−η − γ + η(q(D) − q(x^t))) is a draw from
-Q^{t+1} ∝ Q^t·a_t, for responses x^t that do not depend on it. In rows, with B_t = n/η_t, the number of
-rows cancels:
+docs/methods/dqrs.md has the game. In rows, with B_t = n/η_t, the number of rows cancels:
 
     coin:   ln a = −γ − (n − s)/B_t,  s the score against x^t;    ρ = 1/(8·B_t²·(1−e^{−γ})²)
     draw:   b_t = B_t/t rows, from the t responses so far;        ρ = t²/(2·B_t²)
 
-η_t falls as t^(−1/4): Q^{t+1} ∝ exp(η_t·Σ_{i≤t} (q(D) − q(x^i))). Every round draws s~ queries anew,
-and the data player keeps a random s of what was kept and drawn. A round recycles only where its coins
-cost less than the s − s~ draws they stand for, which is public; the others draw s anew.
-
-x^t is an answer to the very queries that are kept, so what is kept is not an independent sample of
-Q^{t+1}: the published accuracy proof has a gap there. Privacy is not touched by it.
+A round recycles only where its coins cost less than the s − s~ draws they stand for, which is public.
 """
 
 from __future__ import annotations

@@ -1,17 +1,9 @@
 """Measure every column and every pair, then look where the model is wrong and measure there again.
 
-Round 0 measures all one-way tables. Round 1 measures all pairs of the workload's closure: whole where
-n/σ rows per cell leave something to see, otherwise with neighbouring values merged. Then one of two:
-
-*Survey* (`maxent`). A round *looks* (`ThresholdedErrors`: how many rows each table is off beyond what a
-measurement could correct) and spends a fixed number of equal *units of precision* where they promise
-most: on pairs at several resolutions, on larger tables inside the workload or outside it
-(`interactions`), or on columns. A table that is given k units is measured k times; so the adaptive
+Round 0 measures all columns, round 1 all pairs of the workload's closure, whole or with neighbouring
+values merged. What follows is a `Survey` (docs/methods/maxent.md) or `WorstAgain`
+(docs/methods/gem.md). A table that is given k units of precision is measured k times; so the adaptive
 choice is between draws of one fixed event, and the plan is accounted for exactly.
-
-*WorstAgain* (`gem`). A candidate's score is ‖c − n·p‖₁ − Σ_cells min(penalty·σ, n·p), p the data
-player's table. The exponential mechanism (one-shot Gumbel) takes the best `picks` of a round, which are
-then measured whole with noise σ.
 """
 
 from __future__ import annotations
@@ -22,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy._types import Table
+from understudy._types import Clique, Table
 from understudy.models.fitting import Fitted
 from understudy.models.margins import deconvolve
 from understudy.models.measured import Coarse, Merged, merge_all, merged_values
-from understudy.players.base import Answers, Clique, Kind, Measured, Problem, View, measure
+from understudy.players.base import Answers, Kind, Measured, Problem, View, measure
 from understudy.players.query.fixed import FixedMarginals
 from understudy.players.query.interactions import Interactions, beyond, clear
 from understudy.privacy.coarsened import Coarsened

@@ -1,12 +1,8 @@
 """Measure every column, select a spanning tree of dependent pairs privately, measure the tree.
 
-The selection of McKenna, Miklau and Sheldon (NIST-MST, 2021): Kruskal's algorithm in which the next
-edge, among those that join two components, is drawn by the exponential mechanism with score
-
-    ‖c_ij − n·p_i·p_j‖₁
-
-(exact pair counts against the model of the first round), sensitivity 1 under add-remove, 2 under
-replace. Cost: Gaussian (d one-ways) + (d−1) selections + Gaussian (d−1 pairs).
+The selection of NIST-MST (docs/methods/mst.md): Kruskal's algorithm in which the next edge, among
+those that join two components, is drawn by the exponential mechanism with score ‖c_ij − n·p_i·p_j‖₁,
+sensitivity 1 under add-remove, 2 under replace.
 """
 
 from __future__ import annotations
@@ -14,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 
-from understudy.players.base import Answers, Clique, Kind, Problem, View, measure
+from understudy._types import Clique
+from understudy.players.base import Answers, Kind, Problem, View, measure
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import WorstMarginals
 

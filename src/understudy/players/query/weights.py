@@ -1,14 +1,10 @@
 """Multiplicative weights over queries, sampled: the query player of DualQuery.
 
-The weights Q^t(q) ∝ exp(η Σ_{i<t} (q(D) − q(x^i))), over all cells and their complements, are private
-and never leave the gate. A round releases s independent draws from them; a draw is the
-exponential mechanism with scores c − n·ĉ/m in rows over the m = t−1 records so far and Gumbel scale
-b_t = B/(t−1), B = n/η. Neighbours move every score by one row, so a draw costs 1/(2·b_t²) in zCDP,
-
-    ρ = s·Σ_{t=2..T} (t−1)²/(2B²) = s·(T−1)·T·(2T−1)/(12·B²).
-
-In rows the number of rows has cancelled: the plan needs no n. Q^1 is uniform, whatever the data: the
-first round asks nothing, costs nothing, and is left to the data player's public randomness.
+The weights are private and never leave the gate (docs/methods/dualquery.md). A round releases s
+independent draws from them, each the exponential mechanism over the t−1 records so far with Gumbel
+scale b_t = B/(t−1), B = n/η. Neighbours move every score by one row, so a draw costs 1/(2·b_t²) in
+zCDP, and the plan needs no n. Q^1 is uniform, whatever the data: the first round asks and costs
+nothing.
 """
 
 from __future__ import annotations

@@ -23,7 +23,6 @@ from understudy.privacy.questions.rejection import BernoulliRejection, Payoff, r
 from understudy.privacy.questions.requests import GRID, MOST_SYNTHETIC, Cell
 from understudy.privacy.questions.selections import (
     LARGEST_WEIGHT,
-    Picked,
     PickedCells,
     PickedQueries,
     WorstCell,
@@ -46,7 +45,6 @@ __all__ = [
     "Moments",
     "NetworkGradient",
     "Payoff",
-    "Picked",
     "PickedCells",
     "PickedQueries",
     "RowCount",

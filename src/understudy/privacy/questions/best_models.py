@@ -29,13 +29,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Floats
+from understudy._types import Floats, Whole
 from understudy.errors import PrivacyError
 from understudy.privacy.cost import Selection
 from understudy.privacy.exact import Tables
 from understudy.privacy.gate import Facts, Need
 from understudy.privacy.questions.requests import (
-    Counts,
     Positions,
     require_cliques,
     require_rows,
@@ -101,8 +100,8 @@ def jensen_shannon_step(rows: int, relation: Relation) -> float:
 
 
 def divergence_scores(
-    models: Models, exact: Sequence[Counts], rows: int, relation: Relation
-) -> Counts:
+    models: Models, exact: Sequence[Whole], rows: int, relation: Relation
+) -> Whole:
     """⌊−256·JS/Δ⌉ of every model, JS the mean over the cliques."""
     step = jensen_shannon_step(rows, relation)
     n = max(1, rows)
@@ -123,7 +122,7 @@ def _divergence(p: Floats, q: Floats) -> float:
     return float(one.sum() + other.sum()) / 2
 
 
-def cost_scores(models: Models, rows: NDArray[Any]) -> Counts:
+def cost_scores(models: Models, rows: NDArray[Any]) -> Whole:
     """−Σ over rows of ⌊256·min(1, cost/Δ)⌉ for every model."""
     scores: list[int] = []
     for each in models.costs:
@@ -136,7 +135,7 @@ def cost_scores(models: Models, rows: NDArray[Any]) -> Counts:
     return np.array(scores, np.int64)
 
 
-def _on_grid(values: Floats) -> Counts:
+def _on_grid(values: Floats) -> Whole:
     """⌊256·value⌉; what is no number counts as the worst."""
     bounded = np.nan_to_num(values * _GRID, nan=-_LARGEST, posinf=_LARGEST, neginf=-_LARGEST)
     return np.rint(np.clip(bounded, -_LARGEST, _LARGEST)).astype(np.int64)
@@ -164,7 +163,7 @@ class BestModels(Positions):
         size, moves = self.models.size, Models.SENSITIVITY
         return selection(moves, size, f"{size} models, whose scores move by {moves} units", size)
 
-    def exact(self, rows: Tables, event: Selection) -> Counts:
+    def exact(self, rows: Tables, event: Selection) -> Whole:
         """One score for each model."""
         if self.models.tables:
             tables = rows.marginals(self.models.cliques)

@@ -22,14 +22,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from understudy._types import Clique, Whole
 from understudy.privacy.cost import Gaussian, Laplace
 from understudy.privacy.exact import Tables, answers
 from understudy.privacy.gate import Facts, Need
 from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions.requests import (
-    Clique,
     Codes,
-    Counts,
     Noised,
     NoisedOne,
     gaussian,
@@ -59,7 +58,7 @@ _WORST = Need((Laplace,), lambda e: True, "the worst error", (1,))
 """Any `Laplace`: its l1 is the lattice."""
 
 
-def _answer(event: Laplace, worst: int, size: int) -> Counts:
+def _answer(event: Laplace, worst: int, size: int) -> Whole:
     """⌈L·K/M⌉, cut off, which moves no two values apart; an error beyond int64 would tell of K."""
     return np.array([min(-(-event.l1 * worst // size), 2**61)], np.int64)
 
@@ -69,14 +68,14 @@ class _OfTables:
     """Over all cells of `cliques`, given the tables of `size` synthetic rows."""
 
     cliques: Sequence[Clique]
-    synthetic: Sequence[Counts]
+    synthetic: Sequence[Whole]
     size: int
 
     def _require(self, facts: Facts) -> None:
         require_cliques(self.cliques, facts)
         require_synthetic(self.cliques, self.synthetic, self.size, facts)
 
-    def _apart(self, rows: Tables) -> Iterator[tuple[Counts, Counts]]:
+    def _apart(self, rows: Tables) -> Iterator[tuple[Whole, Whole]]:
         """M·c − n·ĉ of every table, in two parts."""
         n = rows.total()
         for table, fixed in zip(rows.tables(self.cliques), self.synthetic, strict=True):
@@ -92,7 +91,7 @@ class WorstError(_OfTables, NoisedOne):
         self._require(facts)
         return _WORST
 
-    def exact(self, rows: Tables, event: Laplace) -> Counts:
+    def exact(self, rows: Tables, event: Laplace) -> Whole:
         """⌈L·K/M⌉."""
         return _answer(event, max(largest(*parts) for parts in self._apart(rows)), self.size)
 
@@ -102,7 +101,7 @@ class WorstQueryError(NoisedOne):
     """Over all queries of `classes`, given the synthetic rows' tables, one per class."""
 
     classes: Sequence[ProductQueries]
-    synthetic: Sequence[Counts]
+    synthetic: Sequence[Whole]
     size: int
 
     def need(self, facts: Facts) -> Need:
@@ -112,7 +111,7 @@ class WorstQueryError(NoisedOne):
         require_synthetic(cliques, self.synthetic, self.size, facts)
         return _WORST
 
-    def exact(self, rows: Tables, event: Laplace) -> Counts:
+    def exact(self, rows: Tables, event: Laplace) -> Whole:
         """⌈L·K/M⌉."""
         fixed = answers(self.classes, self.synthetic)
         difference = apart(self.size, rows.answers(self.classes), rows.total(), fixed)
@@ -132,7 +131,7 @@ class WorstErrorOfRows(NoisedOne):
         require_records(self.records, facts)
         return _WORST
 
-    def exact(self, rows: Tables, event: Laplace) -> Counts:
+    def exact(self, rows: Tables, event: Laplace) -> Whole:
         """⌈L·K/M⌉, from the cells that rows or records occupy."""
         codes = require_records(self.records, rows.facts)
         occupied, n, worst = rows.occupied(self.cliques), rows.total(), 0
@@ -157,13 +156,13 @@ class TotalVariations(_OfTables, Noised):
         words = f"{count} total variations, each of which moves by {step}"
         return gaussian(step, count, words, count)
 
-    def exact(self, rows: Tables, event: Gaussian) -> Counts:
+    def exact(self, rows: Tables, event: Gaussian) -> Whole:
         """⌈2·Σ |M·c − n·ĉ| / M⌉."""
         sums = [absolute(*parts) for parts in self._apart(rows)]
         return np.array([-(-VARIATION_GRID * s // self.size) for s in sums], np.int64)
 
 
-def apart(size: int, counts: Counts, n: int, fixed: Counts) -> tuple[Counts, Counts]:
+def apart(size: int, counts: Whole, n: int, fixed: Whole) -> tuple[Whole, Whole]:
     """(high, low) with size·counts − n·fixed = 2^20·high + low, 0 ≤ low < 2^20.
 
     For a size up to `MOST_SYNTHETIC` = 2^38, of which no part passes 2^62 + 2^39.
@@ -176,7 +175,7 @@ def apart(size: int, counts: Counts, n: int, fixed: Counts) -> tuple[Counts, Cou
     return high + (low >> _LOW), low & mask
 
 
-def largest(high: Counts, low: Counts) -> int:
+def largest(high: Whole, low: Whole) -> int:
     """The largest absolute value of numbers in two parts; 0 for none."""
     if not high.size:
         return 0
@@ -186,7 +185,7 @@ def largest(high: Counts, low: Counts) -> int:
     return max(top, -bottom)
 
 
-def absolute(high: Counts, low: Counts) -> int:
+def absolute(high: Whole, low: Whole) -> int:
     """The sum of the absolute values of numbers in two parts."""
     below, mask = high < 0, (1 << _LOW) - 1
     sums = [

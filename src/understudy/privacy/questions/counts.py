@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from understudy._types import Clique, Table, Whole
 from understudy.errors import PrivacyError
 from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.cost import Gaussian
@@ -27,11 +28,8 @@ from understudy.privacy.mechanisms import added
 from understudy.privacy.questions.requests import (
     GRID,
     Cell,
-    Clique,
-    Counts,
     Noised,
     NoisedOne,
-    Table,
     gaussian,
     on_grid,
     require_cells,
@@ -58,11 +56,11 @@ class Marginals:
         words = f"{len(self.tables)} marginal tables, which move {changes} cells by 1"
         return gaussian(1, changes, words, cells)
 
-    def exact(self, rows: Tables, event: Gaussian) -> Counts:
+    def exact(self, rows: Tables, event: Gaussian) -> Whole:
         """All cells, table after table."""
         return np.concatenate([table.reshape(-1) for table in rows.tables(self.tables)])
 
-    def decode(self, drawn: Counts, facts: Facts) -> tuple[Counts, ...]:
+    def decode(self, drawn: Whole, facts: Facts) -> tuple[Whole, ...]:
         """The tables."""
         return tables_of(drawn, self.tables, facts)
 
@@ -82,7 +80,7 @@ class CellCounts(Noised):
             raise PrivacyError("a request needs at least one cell")
         return gaussian(1, count, f"{count} cells, each of which moves by 1", count)
 
-    def exact(self, rows: Tables, event: Gaussian) -> Counts:
+    def exact(self, rows: Tables, event: Gaussian) -> Whole:
         """One count for each cell."""
         wanted = sorted({cell.marginal for cell in self.cells})
         found = rows.marginals([self.cliques[i] for i in wanted])
@@ -99,7 +97,7 @@ class RowCount(NoisedOne):
         """Step 1."""
         return gaussian(1, 1, "the number of rows, which moves by 1", 1)
 
-    def exact(self, rows: Tables, event: Gaussian) -> Counts:
+    def exact(self, rows: Tables, event: Gaussian) -> Whole:
         """n."""
         return np.array([rows.rows()], np.int64)
 
@@ -123,7 +121,7 @@ class ThresholdedErrors(Noised):
             step, count, f"{count} thresholded errors, each of which moves by {step}", count
         )
 
-    def exact(self, rows: Tables, event: Gaussian) -> Counts:
+    def exact(self, rows: Tables, event: Gaussian) -> Whole:
         """Whole rows, rounded down."""
         parts = zip(rows.tables(self.tables), self.references, self.thresholds, strict=True)
         sums = [

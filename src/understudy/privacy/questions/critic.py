@@ -12,15 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from understudy._types import Clique, Table
 from understudy.errors import PrivacyError
 from understudy.privacy.cost import Perturbation
 from understudy.privacy.exact import Tables
 from understudy.privacy.gate import Facts, Need
 from understudy.privacy.objective import MOST_ROWS, MarginalFeatures, Sides, covers, perturbed
 from understudy.privacy.questions.requests import (
-    Clique,
     Codes,
-    Table,
     require_cliques,
     require_records,
     shape_of,

@@ -49,26 +49,23 @@ _INSIDE = 1 - 1e-6  # A hair below the norm, so that float64 cannot round a row'
 # the charge covers. Up to this scale the chance of that is below e^−200.
 _LARGEST_SCALE = 2.0**54
 
-Reals = Floats
-Counts = Whole
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weights:
     """Public weights (outputs, width): whole numbers times a unit."""
 
-    whole: Counts
+    whole: Whole
     unit: float
     start: tuple[float, ...] = ()
     """What is added to the scores of every output; nothing if empty."""
 
     @property
-    def values(self) -> Reals:
+    def values(self) -> Floats:
         """The weights themselves."""
         return self.whole.astype(np.float64) * self.unit
 
     @property
-    def added(self) -> Reals:
+    def added(self) -> Floats:
         """`start` as an array (outputs,)."""
         return np.array(self.start or (0.0,) * len(self.whole))
 
@@ -103,7 +100,7 @@ class TargetLevels(Noised):
         words = f"levels of {self.loss.outputs} outputs, {changes} of which move by {step}"
         return gaussian(step, changes, words, self.loss.outputs)
 
-    def exact(self, rows: Learned, event: Gaussian) -> Counts:
+    def exact(self, rows: Learned, event: Gaussian) -> Whole:
         """Over all rows."""
         return rows.levels(self.loss)
 
@@ -139,7 +136,7 @@ class SteepestVertex:
             (2 * self.loss.outputs * facts.shape[0],),
         )
 
-    def exact(self, rows: Learned, event: Selection | SampledSelection | Laplace) -> Counts:
+    def exact(self, rows: Learned, event: Selection | SampledSelection | Laplace) -> Whole:
         """Both sides of every coordinate, from a fresh sample."""
         sample = rows.sample(event.rate if isinstance(event, SampledSelection) else 1.0)
         scores = rows.scores(self.weights.whole)[sample]
@@ -148,7 +145,7 @@ class SteepestVertex:
         falls = -kernels().sums(rows.features, sample, whole).reshape(-1)
         return np.concatenate([falls, -falls])
 
-    def decode(self, drawn: Counts, facts: Facts) -> Vertex:
+    def decode(self, drawn: Whole, facts: Facts) -> Vertex:
         """Output, feature and side."""
         (width,) = facts.shape
         side, place = divmod(int(drawn[0]), self.loss.outputs * width)
@@ -179,7 +176,7 @@ class LinearGradient:
             (self.loss.outputs, facts.shape[0]),
         )
 
-    def exact(self, rows: Learned, event: SampledGaussian) -> Counts:
+    def exact(self, rows: Learned, event: SampledGaussian) -> Whole:
         """Clipped, row by row, in a fresh sample."""
         sample = rows.sample(event.rate)
         taken = rows.features[sample]
@@ -195,7 +192,7 @@ class LinearGradient:
         whole = np.trunc(residuals * shrink[:, None]).astype(np.int64)
         return kernels().sums(rows.features, sample, whole)
 
-    def decode(self, drawn: Counts, facts: Facts) -> Reals:
+    def decode(self, drawn: Whole, facts: Facts) -> Floats:
         """In the loss's own units."""
         return drawn.astype(np.float64) * (self.loss.bound / UNIT)
 

@@ -42,13 +42,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Floats
+from understudy._types import Floats, Whole
 from understudy.errors import PrivacyError
 from understudy.privacy.cost import SampledGroups
 from understudy.privacy.exact import Tables
 from understudy.privacy.gate import Facts, Need
 from understudy.privacy.mechanisms import Grouped, noised
-from understudy.privacy.questions.requests import Counts, require_rows_at_hand
+from understudy.privacy.questions.requests import require_rows_at_hand
 
 _INPUTS, _DELTAS = 2**12, 2**24
 UNIT = _INPUTS * _DELTAS
@@ -65,7 +65,6 @@ _ROUNDING = 1e-9
 _MOST_SLOTS = 2**16  # Sums of so many rows stay below 2^53
 _BLOCK = 256  # Rows that are added up at once: few enough to stay in a processor's cache
 
-Reals = Floats
 Steps = NDArray[np.int32]
 
 
@@ -144,7 +143,7 @@ def _fixed(members: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
     return kept
 
 
-def clipped_sums(network: Network, rows: NDArray[Any], groups: Groups) -> tuple[Counts, Counts]:
+def clipped_sums(network: Network, rows: NDArray[Any], groups: Groups) -> tuple[Whole, Whole]:
     """(Σ of clipped gradients in units, Σ over rows of ±1 by group: whether a row was below).
 
     Exact. The second moves by 1 a row, that is by its sensitivity ½ counted in halves.
@@ -187,7 +186,7 @@ class _Room:
 
 def _add(
     factors: Sequence[tuple[NDArray[Any], NDArray[Any]]], groups: Groups, room: _Room
-) -> Counts:
+) -> Whole:
     """Add up a block of rows in `room.sums`; Σ of ±1 by group."""
     count = len(factors[0][0])
     inputs, deltas = ([x[:count] for x in xs] for xs in (room.inputs, room.deltas))
@@ -227,8 +226,8 @@ def _add(
 
 
 def _squares(
-    inputs: Sequence[Reals], deltas: Sequence[Reals], masks: Sequence[Reals] | None = None
-) -> Reals:
+    inputs: Sequence[Floats], deltas: Sequence[Floats], masks: Sequence[Floats] | None = None
+) -> Floats:
     """‖g‖² of every row, over all weights or those of the masks; the input of a bias is 1.
 
     With masks, the squares of inputs must stay below `_SQUARES`: then their matrix product is exact.
@@ -285,7 +284,7 @@ class NetworkGradient:
             sums = np.concatenate([sums, math.isqrt(UNIT**2 // below.size) * below])
         return Grouped(sums, kind, UNIT)
 
-    def decode(self, drawn: Counts, facts: Facts) -> tuple[Steps, Steps]:
+    def decode(self, drawn: Whole, facts: Facts) -> tuple[Steps, Steps]:
         """One number per weight, layer after layer and a layer's biases last, in multiples of
         m·c_j/s_j/`GRAIN`; and for every group that is watched the rows below its threshold less half
         of all, in multiples of √l·m/(2·`GRAIN`), m the second multiplier.

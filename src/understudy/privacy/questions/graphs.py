@@ -16,18 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from understudy._types import Clique, Whole
 from understudy.errors import PrivacyError
 from understudy.privacy.cost import Gaussian
 from understudy.privacy.exact import Tables
 from understudy.privacy.gate import Facts, Need
-from understudy.privacy.questions.requests import (
-    Clique,
-    Counts,
-    Noised,
-    NoisedOne,
-    gaussian,
-    require_cliques,
-)
+from understudy.privacy.questions.requests import Noised, NoisedOne, gaussian, require_cliques
 
 
 def _nodes(pair: Clique, facts: Facts) -> int:
@@ -44,7 +38,7 @@ class Degrees(Noised):
     """Noisy degrees, sorted within `groups` (one number per value), smallest first."""
 
     pair: Clique
-    groups: Counts
+    groups: Whole
 
     def need(self, facts: Facts) -> Need:
         """Two changes for each side."""
@@ -55,7 +49,7 @@ class Degrees(Noised):
         words = f"sorted degrees, of which a neighbour moves {changes} by 1"
         return gaussian(1, changes, words, size)
 
-    def exact(self, rows: Tables, event: Gaussian) -> Counts:
+    def exact(self, rows: Tables, event: Gaussian) -> Whole:
         """Sorted within groups, group after group."""
         ((cells, counts),) = rows.sparse([self.pair])
         u, v = np.divmod(cells, len(self.groups))
@@ -77,7 +71,7 @@ class Triangles(NoisedOne):
         most = max(1, _nodes(self.pair, facts) - 2)
         return gaussian(most, 1, f"triangles, of which a neighbour moves {most}", 1)
 
-    def exact(self, rows: Tables, event: Gaussian) -> Counts:
+    def exact(self, rows: Tables, event: Gaussian) -> Whole:
         """By the product of the links with themselves."""
         from scipy.sparse import csr_array
 

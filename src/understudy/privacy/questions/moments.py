@@ -27,21 +27,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique, Floats
+from understudy._types import Clique, Floats, Whole
 from understudy.errors import PrivacyError
 from understudy.privacy import planning
 from understudy.privacy.cost import SampledGaussian
 from understudy.privacy.exact import Tables
 from understudy.privacy.gate import Facts, Need
 from understudy.privacy.mechanisms import added
-from understudy.privacy.questions.requests import Counts, require_cliques
+from understudy.privacy.questions.requests import require_cliques
 from understudy.privacy.relation import Relation
 
 GRID = 2**12
 """Features are multiples of 1/4096."""
 KINDS = ("fourier", "relu", "softplus")
 
-Reals = Floats
 _BLOCK = 4_000_000  # Entries of the features that are held at once
 
 
@@ -83,12 +82,12 @@ class RandomFeatures:
         return self.block * len(self.cliques)
 
     @cached_property
-    def weights(self) -> tuple[Reals, ...]:
+    def weights(self) -> tuple[Floats, ...]:
         """The first layer: for each marginal (Σ sizes of its columns, units)."""
         rng = np.random.default_rng(self.key)
-        made: list[Reals] = []
+        made: list[Floats] = []
         for clique in self.cliques:
-            parts: list[Reals] = []
+            parts: list[Floats] = []
             for column in clique:
                 size = (self.shape[column], self.units)
                 if self.kind == "fourier":
@@ -98,7 +97,7 @@ class RandomFeatures:
             made.append(np.concatenate(parts))
         return tuple(made)
 
-    def features(self, at: int, codes: Sequence[NDArray[np.integer[Any]]]) -> Reals:
+    def features(self, at: int, codes: Sequence[NDArray[np.integer[Any]]]) -> Floats:
         """ψ_c (rows, block) of the marginal number `at`; one code array for each of its columns."""
         clique, weights = self.cliques[at], self.weights[at]
         starts = np.cumsum([0, *(self.shape[i] for i in clique)])[:-1]
@@ -119,7 +118,7 @@ def event_for(maps: RandomFeatures, relation: Relation, rho: Fraction) -> Sample
     return planning.whole_sum(rho, l2=_norm(maps), coordinates=maps.size, sides=sides)
 
 
-def summed(maps: RandomFeatures, tables: Sequence[tuple[Counts, Counts]]) -> Counts:
+def summed(maps: RandomFeatures, tables: Sequence[tuple[Whole, Whole]]) -> Whole:
     """Σ_rows rint(GRID·ψ) from the occupied cells (packed in C order) and counts of every marginal."""
     total = np.empty(maps.size, np.int64)
     rows = max(1, _BLOCK // maps.block)
@@ -168,10 +167,10 @@ class Moments:
             (maps.size,),
         )
 
-    def exact(self, rows: Tables, event: SampledGaussian) -> Counts:
+    def exact(self, rows: Tables, event: SampledGaussian) -> Whole:
         """On the grid of features."""
         return summed(self.maps, rows.sparse(self.maps.cliques))
 
-    def decode(self, drawn: Counts, facts: Facts) -> Reals:
+    def decode(self, drawn: Whole, facts: Facts) -> Floats:
         """In rows."""
         return drawn / GRID

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy._types import Floats, Whole
+from understudy._types import Clique, Floats, Whole
 from understudy.errors import PrivacyError
 from understudy.privacy.buckets import MOST_ROWS, UNIT, clipped
 from understudy.privacy.cost import Laplace, Selection
@@ -36,9 +36,7 @@ from understudy.privacy.gate import Facts, Need
 from understudy.privacy.mechanisms import added, bernoulli
 from understudy.privacy.questions.requests import (
     Cell,
-    Clique,
     Codes,
-    Counts,
     require_cells,
     require_numbered,
     require_records,
@@ -113,7 +111,7 @@ class BernoulliRejection:
             (len(self.cells),),
         )
 
-    def exact(self, rows: Tables, event: Selection) -> Counts:
+    def exact(self, rows: Tables, event: Selection) -> Whole:
         """h of every coin."""
         codes = require_records(self.records, rows.facts)
         of, numbers, sides, counts = _counted(self.cliques, self.cells, rows)
@@ -127,7 +125,7 @@ class BernoulliRejection:
         # depend on private counts.
         return np.clip(odds, -(2.0**61), 2.0**61).astype(np.int64)
 
-    def decode(self, drawn: Counts, facts: Facts) -> tuple[bool, ...]:
+    def decode(self, drawn: Whole, facts: Facts) -> tuple[bool, ...]:
         """Whether each came up."""
         return tuple(bool(each) for each in drawn)
 
@@ -159,7 +157,7 @@ class Payoff:
             (1,),
         )
 
-    def exact(self, rows: Tables, event: Laplace) -> Counts:
+    def exact(self, rows: Tables, event: Laplace) -> Whole:
         """In units of 1/65536 row."""
         *_, sides, counts = _counted(self.cliques, self.cells, rows)
         gaps = UNIT * counts - np.rint(UNIT * np.asarray(self.expected)).astype(np.int64)
@@ -167,14 +165,14 @@ class Payoff:
         total = sum((sides * gaps).tolist())
         return np.array([max(-_MOST, min(_MOST, total))], np.int64)
 
-    def decode(self, drawn: Counts, facts: Facts) -> float:
+    def decode(self, drawn: Whole, facts: Facts) -> float:
         """In rows."""
         return float(drawn[0]) / UNIT
 
 
 def _counted(
     cliques: Sequence[Clique], cells: Sequence[Cell], rows: Tables
-) -> tuple[Counts, Counts, Counts, Counts]:
+) -> tuple[Whole, Whole, Whole, Whole]:
     """(marginal, number in it in C order, side, exact count) of every cell."""
     places = []
     for cell in cells:

@@ -23,7 +23,6 @@ from understudy.privacy.mechanisms import added, top
 from understudy.privacy.products import ProductQueries
 
 Codes = NDArray[np.integer[Any]]
-Counts = Whole
 
 GRID = 16
 """Where a public real number is compared with counts it is rounded to 1/16 of a row first, so that
@@ -50,7 +49,7 @@ class Noised:
     __slots__ = ()
     mechanism = staticmethod(added)
 
-    def decode(self, drawn: Counts, facts: Facts) -> Counts:
+    def decode(self, drawn: Whole, facts: Facts) -> Whole:
         """As drawn."""
         return drawn
 
@@ -61,7 +60,7 @@ class NoisedOne:
     __slots__ = ()
     mechanism = staticmethod(added)
 
-    def decode(self, drawn: Counts, facts: Facts) -> int:
+    def decode(self, drawn: Whole, facts: Facts) -> int:
         """As drawn."""
         return int(drawn[0])
 
@@ -72,7 +71,7 @@ class Positions:
     __slots__ = ()
     mechanism = staticmethod(top)
 
-    def decode(self, drawn: Counts, facts: Facts) -> tuple[int, ...]:
+    def decode(self, drawn: Whole, facts: Facts) -> tuple[int, ...]:
         """Positions."""
         return tuple(int(i) for i in drawn)
 
@@ -101,7 +100,7 @@ def tables_of(
     return tuple(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
 
 
-def on_grid(reference: Table) -> Counts:
+def on_grid(reference: Table) -> Whole:
     """A reference in sixteenths of a row."""
     return np.rint(GRID * np.asarray(reference, dtype=np.float64)).astype(np.int64)
 
@@ -258,7 +257,7 @@ def require_references(
 
 
 def require_synthetic(
-    cliques: Sequence[Clique], synthetic: Sequence[Counts], size: int, facts: Facts
+    cliques: Sequence[Clique], synthetic: Sequence[Whole], size: int, facts: Facts
 ) -> None:
     """The sensitivity M holds for counts of M rows and for nothing else."""
     if type(size) is not int or not 1 <= size <= MOST_SYNTHETIC:

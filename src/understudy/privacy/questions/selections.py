@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from understudy._types import Clique, Table, Whole
 from understudy.errors import PrivacyError
 from understudy.privacy.buckets import MOST_NOISE, MOST_ROWS, SCORE_SENSITIVITY, UNIT, clipped
 from understudy.privacy.cost import Selection
@@ -32,11 +33,8 @@ from understudy.privacy.products import ProductQueries
 from understudy.privacy.questions.requests import (
     GRID,
     Cell,
-    Clique,
     Codes,
-    Counts,
     Positions,
-    Table,
     on_grid,
     require_classes,
     require_cliques,
@@ -54,13 +52,13 @@ LARGEST_WEIGHT = 4096
 """Weights of marginals are whole numbers up to this."""
 
 
-def _on_sides(difference: Counts, signed: bool) -> Counts:
+def _on_sides(difference: Whole, signed: bool) -> Whole:
     """Candidates' scores: all, then all of them from the other side; or either side alike."""
     return np.concatenate([difference, -difference]) if signed else np.abs(difference)
 
 
 def _places(
-    drawn: Counts, shapes: Sequence[tuple[int, ...]], signed: bool
+    drawn: Whole, shapes: Sequence[tuple[int, ...]], signed: bool
 ) -> Iterator[tuple[int, tuple[int, ...], int]]:
     """(table, index, side) of places in stacked tables, as `_on_sides` has them."""
     starts = np.cumsum([0, *(math.prod(shape) for shape in shapes)])
@@ -89,13 +87,13 @@ class WorstCell:
         words = f"cell scores, which move by {GRID}/{GRID}, one at a time"
         return selection(GRID, 1, words, cells * (1 + self.signed))
 
-    def exact(self, rows: Tables, event: Selection) -> Counts:
+    def exact(self, rows: Tables, event: Selection) -> Whole:
         """All cells on the grid."""
         parts = zip(rows.marginals(self.cliques), self.references, strict=True)
         gaps = [(GRID * table - on_grid(reference)).reshape(-1) for table, reference in parts]
         return _on_sides(np.concatenate(gaps), self.signed)
 
-    def decode(self, drawn: Counts, facts: Facts) -> Cell:
+    def decode(self, drawn: Whole, facts: Facts) -> Cell:
         """The cell at that place."""
         shapes = [shape_of(clique, facts) for clique in self.cliques]
         return Cell(*next(_places(drawn, shapes, self.signed)))
@@ -129,7 +127,7 @@ class WorstMarginals(Positions):
         count = len(self.cliques)
         return selection(moved, count, f"{count} L1 scores, which move by {moved}/{GRID}", count)
 
-    def exact(self, rows: Tables, event: Selection) -> Counts:
+    def exact(self, rows: Tables, event: Selection) -> Whole:
         """One score for each marginal."""
         weights = self.weights or (1,) * len(self.cliques)
         tables = rows.tables(self.cliques)
@@ -183,7 +181,7 @@ class PickedCells:
             occupied, candidates, every if self.every_complement else candidates.touched.size
         )
 
-    def decode(self, drawn: Counts, facts: Facts) -> tuple[Cell, ...]:
+    def decode(self, drawn: Whole, facts: Facts) -> tuple[Cell, ...]:
         """Cells by their index."""
         cells: list[Cell] = []
         for marginal, packed, sign in drawn.tolist():
@@ -192,18 +190,12 @@ class PickedCells:
         return tuple(cells)
 
 
-@dataclass(frozen=True, slots=True)
-class Picked:
-    """One query of a class: which class, the number of a literal per column, and the side."""
-
-    products: int
-    index: tuple[int, ...]
-    sign: int = 0
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PickedQueries:
-    """k independent picks over all queries of `classes`, with their sides if `signed`."""
+    """k independent picks over all queries of `classes`, with their sides if `signed`.
+
+    Of a pick `marginal` is the class, and `index` the number of a literal for every column.
+    """
 
     classes: Sequence[ProductQueries]
     references: Sequence[Table]
@@ -227,13 +219,13 @@ class PickedQueries:
         queries = sum(each.size for each in self.classes)
         return _picks("query", (queries * (1 + self.signed),))
 
-    def exact(self, rows: Tables, event: Selection) -> Counts:
+    def exact(self, rows: Tables, event: Selection) -> Whole:
         """All queries in units."""
         flat = np.concatenate([np.asarray(r, np.float64).reshape(-1) for r in self.references])
         counts = clipped(rows.answers(self.classes))
         return _on_sides(UNIT * counts - np.rint(UNIT * flat).astype(np.int64), self.signed)
 
-    def decode(self, drawn: Counts, facts: Facts) -> tuple[Picked, ...]:
+    def decode(self, drawn: Whole, facts: Facts) -> tuple[Cell, ...]:
         """Queries by the numbers of their literals."""
         shapes = [each.shape for each in self.classes]
-        return tuple(Picked(*place) for place in _places(drawn, shapes, self.signed))
+        return tuple(Cell(*place) for place in _places(drawn, shapes, self.signed))

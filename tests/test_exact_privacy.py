@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from understudy.errors import InputError
-from understudy.testing.exact import (
+from tests.exact_privacy import (
     ORDERS,
     ChoosingNoise,
     PrivacyViolation,
@@ -18,6 +17,7 @@ from understudy.testing.exact import (
     neighbours,
     product_law,
 )
+from understudy.errors import InputError
 
 # --- mechanisms written out by hand -------------------------------------------------------------
 

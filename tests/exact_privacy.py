@@ -22,7 +22,13 @@ from typing import Any, Literal
 import numpy as np
 
 from understudy.errors import InputError
+from understudy.players.base import DataPlayer, Problem, QueryPlayer, play
+from understudy.privacy.cost import Plan
+from understudy.privacy.gate import Charges, Gate
 from understudy.privacy.noise import Noise
+from understudy.privacy.relation import Relation
+from understudy.testing.distributions import fingerprint
+from understudy.testing.stand_ins import Rows, StrictCharges, TinyCounts
 
 Row = Hashable
 Dataset = tuple[Row, ...]
@@ -486,3 +492,46 @@ def product_law(*laws: Law) -> dict[Hashable, float]:
         tuple(output for output, _ in parts): math.fsum(log_prob for _, log_prob in parts)
         for parts in itertools.product(*(law.items() for law in laws))
     }
+
+
+# --- a whole game -------------------------------------------------------------------------------
+
+
+def game_law(
+    query: QueryPlayer,
+    data: DataPlayer[Any],
+    problem: Problem,
+    plan: Plan,
+    rows: Rows,
+    *,
+    relation: Relation,
+    rows_public: int | None = None,
+    noise: Callable[[Chooser], Noise] = ChoosingNoise,
+    charges: Callable[[Plan, Relation], Charges] = StrictCharges,
+    gate: Callable[..., Gate] = Gate,
+) -> dict[Hashable, float]:
+    """The exact law of everything a game releases about `rows`, through the real loop and gate.
+
+    Every selection is played to every outcome (`enumerate_transcripts`); the outputs are the released
+    answers, in order, of which the model is post-processing. Hold it against the plan with
+
+        check(lambda rows: game_law(query, data, problem, plan, rows, relation=relation),
+              neighbours(universe, n, relation), rho=float(accounting.total_rho(plan)))
+
+    Only selections can be enumerated. `noise` may fix what a Gaussian draw released
+    (`ChoosingNoise`), for the law given that. `charges` and `gate` are for broken
+    twins, which the same check must catch.
+    """
+
+    def run(chooser: Chooser) -> Hashable:
+        asked = gate(
+            TinyCounts(problem.shape, rows),
+            charges(plan, relation),
+            relation,
+            noise(chooser),
+            rows_public,
+        )
+        played = play(problem, query, data, asked, np.random.default_rng(0))
+        return tuple(fingerprint(answers) for answers in played.answers)
+
+    return enumerate_transcripts(run)
