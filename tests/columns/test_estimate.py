@@ -76,6 +76,19 @@ def test_heaped_ages_are_kept():
         assert share(found, decade) == pytest.approx(share(age, decade), abs=0.01)
 
 
+def test_round_values_that_noise_hides_are_not_missing():
+    """Whole tens: how many hundreds there are is hidden, and they are drawn all the same."""
+    rng = np.random.default_rng(5)
+    points = np.rint(rng.normal(450, 80, 20_000) / 10).astype(np.int64) * 10
+    shape = ladder(Scale(0, 10**6), points, 3e-6, rng)
+    steps = np.array([*shape.steps, 1])
+    weights = np.array(shape.roundness).reshape(-1, len(steps))[shape.decades.index(100)]
+    kinds = dict(zip(steps.tolist(), weights.tolist(), strict=True))
+    assert kinds[100] > 0
+    assert kinds[10] > 0
+    assert kinds[1] == kinds[5] == 0
+
+
 def test_round_amounts_are_kept():
     rng = RNG(0)
     amount = np.exp(8.6 + 0.5 * rng.standard_normal(ROWS))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from math import inf, nextafter, sqrt
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.columns.ladder import Measured, Rounds, Scale, edge_points, rounds
+from understudy.columns.ladder import Measured, Scale, edge_points, rounds
 from understudy.columns.shape import Shape, multiples, row_of
 from understudy.columns.tails import outward
 
@@ -53,8 +54,8 @@ ISLAND, GAP = 3.0, 0.18
 """A last leaf below so many deviations goes if it lies further off than this share of it."""
 FEWEST, MOST, RATE = 6, 32, 0.6
 """Cells for the model: RATE·√(rows/σ), within these."""
-SEEN = 3.0
-"""A kind of round values is believed beyond so many deviations."""
+SEEN, MANY = 3.0, 10
+"""A kind of round values is believed beyond so many deviations; so many values of a decade are many."""
 UNSEEN = 1e-6
 """Between bounds, the share of all leaves in which nothing was found, by their counts.
 
@@ -81,8 +82,7 @@ def learned(
     `roundness` has the counts of the codes of `rounds(scale)`, `rows` is a public or released number
     of rows, and `cuts` are public values at which a cell of the shape must begin.
     """
-    form = rounds(scale) if roundness is not None else None
-    round_ = None if form is None or roundness is None else _round(scale, form, roundness)
+    round_ = None if roundness is None else _round(scale, roundness)
     edges, mass = _leaves(scale, history, round_)
     edges, mass = _with_cuts(edges, mass, [scale.point(cut) for cut in cuts])
     edges, mass = _with_end(scale, edges, mass)
@@ -104,7 +104,7 @@ def learned(
         tuple(edges.tolist()),
         tuple(starts),
         tuple(weights.tolist()),
-        *(() if round_ is None else _without_points(round_, edges, mass)),
+        *(() if round_ is None else round_.without_points(edges, mass)),
     )
 
 
@@ -159,27 +159,59 @@ def _part(
     return own if own[1] <= rest[1] else rest
 
 
-Roundness = tuple[NDArray[Any], NDArray[Any], Floats]
-"""Decades, falling steps with 1 at the end, and how many values of each decade are of each kind."""
+@dataclass(frozen=True, eq=False)
+class Roundness:
+    """How many values of each decade are multiples of each of some falling steps, 1 at the end."""
+
+    decades: NDArray[Any]
+    steps: NDArray[Any]
+    counts: Floats
+    sigma: float
+
+    @cached_property
+    def among(self) -> Floats:
+        """How many points of each decade are of each kind; one at least, for leaves go beyond it."""
+        return np.maximum(multiples(self.decades, self.steps), 1.0)
+
+    def believed(self, alone: Floats | float = 0.0) -> Floats:
+        """What each kind holds, less the rows `alone` of points that are counted by themselves.
+
+        Where noise hides a kind, its values are as frequent as those of the next finer one: they are
+        of no other kind, and without it would be missing. That it is absent is seen where a decade
+        has many of its values; of few, other places in the decade may have more rows.
+        """
+        counts, found = self.counts - alone, np.zeros_like(self.counts)
+        for kind in range(len(self.steps) - 1, -1, -1):
+            own, usual = counts[:, kind], np.zeros(len(counts))
+            if kind + 1 < len(self.steps):
+                usual = found[:, kind + 1] * self.among[:, kind] / self.among[:, kind + 1]
+            clear = SEEN * self.sigma
+            absent = (self.among[:, kind] >= MANY) & (usual - own > clear)
+            found[:, kind] = np.where((own > clear) | absent, np.maximum(own, 0.0), usual)
+        return found
+
+    def without_points(self, edges: NDArray[Any], mass: Floats) -> tuple[tuple[int, ...], ...]:
+        """Of values that are not points by themselves: decades, steps and weights."""
+        points = np.flatnonzero((np.diff(edges) == 1) & (mass > 0))
+        kinds = np.argmax(edges[points, None] % self.steps == 0, axis=1)
+        alone = np.zeros_like(self.counts)
+        np.add.at(alone, (row_of(edges[points], self.decades), kinds), mass[points])
+        weights = np.rint(self.believed(alone)).astype(int).ravel()
+        return (
+            tuple(self.decades.tolist()),
+            tuple(self.steps[:-1].tolist()),
+            tuple(weights.tolist()),
+        )
 
 
-def _round(scale: Scale, form: Rounds, table: Measured) -> Roundness:
-    """How round the values are."""
+def _round(scale: Scale, table: Measured) -> Roundness | None:
+    """How round the values are, where that is counted."""
+    form = rounds(scale)
+    if form is None:
+        return None
     counts = np.asarray(table.counts, np.float64).reshape(-1, form.classes)
-    decades = edge_points(scale, form.edges)
-    return decades, np.array([*form.steps, 1]), np.where(counts > SEEN * table.sigma, counts, 0.0)
-
-
-def _without_points(
-    found: Roundness, edges: NDArray[Any], mass: Floats
-) -> tuple[tuple[int, ...], ...]:
-    """The same for values that are not points by themselves: decades, steps and weights."""
-    decades, steps, counts = found[0], found[1], found[2].copy()
-    points = np.flatnonzero((np.diff(edges) == 1) & (mass > 0))
-    kinds = np.argmax(edges[points, None] % steps == 0, axis=1)
-    np.subtract.at(counts, (row_of(edges[points], decades), kinds), mass[points])
-    weights = np.rint(np.maximum(counts, 0.0)).astype(int).ravel()
-    return tuple(decades.tolist()), tuple(steps[:-1].tolist()), tuple(weights.tolist())
+    steps = np.array([*form.steps, 1])
+    return Roundness(edge_points(scale, form.edges), steps, counts, table.sigma)
 
 
 def _width(edges: NDArray[Any], found: Roundness | None) -> Floats:
@@ -190,12 +222,12 @@ def _width(edges: NDArray[Any], found: Roundness | None) -> Floats:
     plain = np.diff(edges).astype(np.float64)
     if found is None:
         return plain
-    decades, steps, counts = found
-    row = row_of(edges[:-1], decades)
-    among = np.maximum(multiples(decades, steps), 1.0)
-    chances = counts / among / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
-    whole = np.diff(decades).astype(np.float64)[row]
-    round_ = np.sum(chances[row] * multiples(edges, steps), axis=1) * whole
+    counts, row = found.believed(), row_of(edges[:-1], found.decades)
+    chances = (
+        counts / np.maximum(found.among, 1.0) / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+    )
+    whole = np.diff(found.decades).astype(np.float64)[row]
+    round_ = np.sum(chances[row] * multiples(edges, found.steps), axis=1) * whole
     return np.where(counts.sum(axis=1)[row] > 0, 0.9 * round_ + 0.1 * plain, plain)
 
 

@@ -495,57 +495,83 @@ def _power(x: Any) -> Any:
 
 
 @kernel
-def given_others(codes: Any, r: int, terms: Any, tables: Any, alpha: Any, law: Any) -> None:
-    """law[v] ∝ p(x = v | the other columns of record r), at most 1; see `gibbs`."""
-    size = alpha.size
+def given_others(
+    codes: Any, start: int, terms: Any, tables: Any, alpha: Any, cells: Any, law: Any
+) -> None:
+    """law[v, t] ∝ p(x = v | the other columns of record start + t), at most 1; see `gibbs`.
+
+    Of as many records as there are `cells`. They go along the last axis, where machines take many at
+    once; the line of `law` behind the values is room.
+    """
+    size, most = alpha.size, law[alpha.size]
+    many = min(cells.size, codes.shape[1] - start)
     for v in range(size):
-        law[v] = alpha[v]
-    for t in range(terms.shape[0]):
-        at = terms[t, 0]
+        for t in range(many):
+            law[v, t] = alpha[v]
+    for term in range(terms.shape[0]):
+        for t in range(many):
+            cells[t] = terms[term, 0]
         for k in range(1, terms.shape[1], 2):
-            at += terms[t, k + 1] * codes[r, terms[t, k]]
-        row = tables[at : at + size]
+            other, stride = codes[terms[term, k]], terms[term, k + 1]
+            if stride > 0:
+                for t in range(many):
+                    cells[t] += stride * other[start + t]
         for v in range(size):
-            law[v] += row[v]
-    most = law[0]
+            own = law[v]
+            for t in range(many):
+                own[t] += tables[cells[t] + v]
+    for t in range(many):
+        most[t] = law[0, t]
     for v in range(1, size):
-        most = max(most, law[v])
+        for t in range(many):
+            most[t] = max(most[t], law[v, t])
     for v in range(size):
-        law[v] = _power(law[v] - most)
+        own = law[v]
+        for t in range(many):
+            own[t] = _power(own[t] - most[t])
 
 
 @kernel
 def conditionals(
-    codes: Any, column: int, terms: Any, tables: Any, alpha: Any, law: Any, total: Any
+    codes: Any, terms: Any, tables: Any, alpha: Any, cells: Any, law: Any, total: Any
 ) -> None:
-    """total[v] += p(x_column = v | the others), summed over the records; see `gibbs`."""
-    for r in range(codes.shape[0]):
-        given_others(codes, r, terms, tables, alpha, law)
-        all_of_it = np.float32(0.0)
-        for v in range(alpha.size):
-            all_of_it += law[v]
-        for v in range(alpha.size):
-            total[v] += law[v] / all_of_it
+    """total[v] += p(x = v | the others), summed over the records; see `gibbs`."""
+    for start in range(0, codes.shape[1], cells.size):
+        given_others(codes, start, terms, tables, alpha, cells, law)
+        for t in range(min(cells.size, codes.shape[1] - start)):
+            all_of_it = np.float32(0.0)
+            for v in range(alpha.size):
+                all_of_it += law[v, t]
+            for v in range(alpha.size):
+                total[v] += law[v, t] / all_of_it
 
 
 @kernel
 def gibbs(
-    codes: Any, column: int, terms: Any, tables: Any, alpha: Any, law: Any, uniform: Any
+    codes: Any, column: int, terms: Any, tables: Any, alpha: Any, cells: Any, law: Any, uniform: Any
 ) -> None:
     """Draw one column of every record given its others: p(x) ∝ exp(alpha[x] + Σ_t tables[at_t + x]).
 
     Term t begins at terms[t, 0] and moves by terms[t, k + 1] for every value of column terms[t, k],
     k = 1, 3, ….
     """
-    size = alpha.size
-    for r in range(uniform.size):
-        given_others(codes, r, terms, tables, alpha, law)
-        total = np.float32(0.0)
+    size, total, drawn = alpha.size, law[alpha.size], codes[column]
+    for start in range(0, uniform.size, cells.size):
+        many = min(cells.size, uniform.size - start)
+        given_others(codes, start, terms, tables, alpha, cells, law)
+        for t in range(many):
+            total[t] = 0.0
         for v in range(size):
-            total += law[v]
-            law[v] = total
-        x = uniform[r] * total
-        v = 0
-        while v < size - 1 and law[v] <= x:
-            v += 1
-        codes[r, column] = v
+            own = law[v]
+            for t in range(many):
+                total[t] += own[t]
+                own[t] = total[t]
+        for t in range(many):
+            total[t] *= uniform[start + t]
+            cells[t] = 0
+        for v in range(size - 1):
+            own = law[v]
+            for t in range(many):
+                cells[t] += own[t] <= total[t]
+        for t in range(many):
+            drawn[start + t] = cells[t]

@@ -95,7 +95,7 @@ def frequent(shares: Table, least: float) -> Labels:
         kept = np.array([int(mass.argmax())])
     labels = np.full(shares.size, kept.size)
     labels[kept] = np.arange(kept.size)
-    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    return labels
 
 
 def commonest(shares: NDArray[Any], most: int) -> Labels:

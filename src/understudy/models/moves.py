@@ -19,7 +19,6 @@ because the factors were never fitted where they now apply, are held back. Deter
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -45,11 +44,13 @@ taken whole, would move tables by less than this part of how far they are from w
 _HOLDING, _IN_PLACE = 15, 2e-4
 """Columns are put in place so often at most, or until none is off by more of the rows."""
 _OUT_OF_REACH = np.float32(-30.0)
-_NONE = np.zeros(0)
+_NONE, _NOTHING = np.zeros(0), np.zeros(0, np.float32)
 _LOCATED = 100_000_000
 """Cells of records that are held in memory."""
 _CROWDED, _LOOKED = 1.5, 4_000
 """A value is held back where it would get 1.5 times its share, on about so many records."""
+_TOGETHER = 128  # Records that are drawn together
+_JOINED = 2**14  # Cells that tables added up may have
 
 
 class Cloud:
@@ -242,50 +243,66 @@ def _draw_anew(
     rng: np.random.Generator,
 ) -> None:
     """One Gibbs scan over the columns, in random order."""
-    terms, tables = _terms(blocks, cloud.shape, reach)
-    records = np.ascontiguousarray(cloud.codes.T)
-    few = records[:: max(1, cloud.size // _LOOKED)].copy()
+    factors = _logarithms(blocks, cloud.shape, reach)
+    codes = cloud.codes.copy()
+    few = codes[:, :: max(1, cloud.size // _LOOKED)].copy()
+    cells = np.empty(_TOGETHER, np.int64)
     for i in map(int, rng.permutation(len(cloud.shape))):
         own = columns[i]
         share = np.maximum(own.y / own.y.sum(), 1 / cloud.size)
         alpha = own.theta.astype(np.float32)
-        scratch = np.empty_like(alpha)
+        given = *_terms(i, factors, cloud.shape), alpha
+        room = cells, np.empty((alpha.size + 1, _TOGETHER), np.float32)
         for _ in range(2):
             law = np.zeros(alpha.size)
-            kernels.conditionals(few, i, terms[i], tables, alpha, scratch, law)
+            kernels.conditionals(few, *given, *room, law)
             crowded = np.maximum(law / law.sum() / share, 1e-300)
             if crowded.max() <= _CROWDED:
                 break
             alpha -= np.log(np.where(crowded > _CROWDED, crowded, 1.0)).astype(np.float32)
         own.theta = alpha.astype(np.float64)
-        uniform = rng.random(cloud.size, dtype=np.float32)
-        kernels.gibbs(records, i, terms[i], tables, alpha, scratch, uniform)
-    cloud.codes = np.ascontiguousarray(records.T)
+        kernels.gibbs(codes, i, *given, *room, rng.random(cloud.size, dtype=np.float32))
+    cloud.codes = codes
 
 
-def _terms(
+def _logarithms(
     blocks: Sequence[Block], shape: tuple[int, ...], reach: Mapping[Clique, NDArray[np.bool_]]
-) -> tuple[list[NDArray[np.int64]], NDArray[np.float32]]:
-    """Per column the terms of its law given the others (`_kernels.gibbs`), and all their tables."""
+) -> dict[Clique, NDArray[np.float32]]:
+    """Of the factors of every table together; cells out of reach are next to impossible."""
     sums: dict[Clique, Table] = {}
     for block in blocks:
         theta = block.whole(shape)
         sums[block.clique] = sums[block.clique] + theta if block.clique in sums else theta
-    parts: list[NDArray[np.float32]] = [np.zeros(1, np.float32)]
-    terms: list[list[list[int]]] = [[] for _ in shape]
-    start = 1
-    for clique, theta in sums.items():
-        table = theta.astype(np.float32)
-        if clique in reach:
-            table = np.where(reach[clique], table, _OUT_OF_REACH)
-        for k, i in enumerate(clique):
-            others = [j for j in clique if j != i]
-            term = [start]
-            for m, j in enumerate(others):
-                term += [j, shape[i] * math.prod(shape[o] for o in others[m + 1 :])]
-            terms[i].append(term)
-            parts.append(np.moveaxis(table, k, -1).reshape(-1))
-            start += table.size
-    width = 1 + 2 * max((len(block.clique) - 1 for block in blocks), default=1)
-    padded = [[[*term, *[0] * (width - len(term))] for term in own] for own in terms]
-    return [np.array(own, np.int64).reshape(-1, width) for own in padded], np.concatenate(parts)
+    everywhere = np.True_
+    return {
+        clique: np.where(reach.get(clique, everywhere), theta.astype(np.float32), _OUT_OF_REACH)
+        for clique, theta in sums.items()
+    }
+
+
+def _terms(
+    i: int, factors: Mapping[Clique, NDArray[np.float32]], shape: tuple[int, ...]
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """The terms of a column's law given the others (`_kernels.gibbs`), and all their tables.
+
+    Small tables are added up here, so that less is looked up for every record.
+    """
+    parts: list[tuple[Clique, NDArray[np.float32]]] = []
+    for clique, table in sorted(factors.items(), key=lambda factor: factor[1].size):
+        if i not in clique:
+            continue
+        others = tuple(j for j in clique if j != i)
+        part = np.moveaxis(table, clique.index(i), -1).reshape(-1, shape[i])
+        if parts and parts[-1][1].size * len(part) <= _JOINED:
+            before, sums = parts.pop()
+            others, part = before + others, (sums[:, None] + part).reshape(-1, shape[i])
+        parts.append((others, part))
+    width = 1 + 2 * max((len(others) for others, _ in parts), default=0)
+    terms, start = np.zeros((len(parts), width), np.int64), 0
+    for term, (others, part) in zip(terms, parts, strict=True):
+        term[0], stride = start, part.size
+        for k, j in enumerate(others):
+            stride //= shape[j]
+            term[1 + 2 * k : 3 + 2 * k] = j, stride
+        start += part.size
+    return terms, np.concatenate([_NOTHING, *(part.reshape(-1) for _, part in parts)])

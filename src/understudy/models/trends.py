@@ -21,8 +21,9 @@ from understudy.models.blocks import Block
 from understudy.models.measured import Measured, merge
 from understudy.models.scores import scores
 
-_STEPS, _FURTHEST, _TURN = 4, 1.0, 30.0
-"""Of Newton's method; how far λ goes in one; and the logarithm of how far all turn a cell."""
+_STEPS, _FURTHEST, _NEAR, _TURN = 4, 1.0, 1e-4, 30.0
+"""Of Newton's method; how far λ goes in one; when one is the last; and the logarithm of how far all
+turn a cell."""
 _MOST_TURN = 2.0
 """The deviation of the logarithm of the cell that a trend is believed to turn most: with 1 rare values
 of columns of two lose the trend, with 4 noise is believed (generated tables, ε from 0.1 to 10)."""
@@ -53,10 +54,13 @@ class Trend(Block):
             mean, held = scale * float(along @ now) / rows, scale * float(self.held @ now)
             off = self.target - held - self.penalty * (start + move)
             slope = max(scale * float(bent @ now) - mean * held, _FLATTEST * rows) + self.penalty
-            move += min(max(off / slope, -_FURTHEST), _FURTHEST)
-        step = part * np.clip(move * along, -_TURN, _TURN)
-        self.theta = self.theta + step
-        return np.exp(step)
+            step = min(max(off / slope, -_FURTHEST), _FURTHEST)
+            move += step
+            if abs(step) < _NEAR:
+                break
+        turned = part * np.clip(move * along, -_TURN, _TURN)
+        self.theta = self.theta + turned
+        return np.exp(turned)
 
 
 def trends(
