@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from understudy._types import Clique
 from understudy._version import __version__
 from understudy.errors import InputError, WorkError
 from understudy.game.forecast import Errors, shown, updated
@@ -120,16 +121,15 @@ class Reserved:
     def run(self, progress: Watch = silent) -> Release:
         """Everything after the reservation: find domains, measure, play, sample, certify, settle."""
         closed = self if self.looked is None else self._closed(self.looked, progress)
-        made = closed._play(closed._gate(closed.bound), progress)
+        ahead = closed.prepared.method.counted(closed.prepared.design)
+        made = closed._play(closed._gate(closed.bound, ahead), progress)
         if self.journal is not None:
             self.journal.close()
         return replace(made, _account=self.charged_to)
 
-    def _gate(self, counts: Any) -> Gate:
-        design = self.prepared.design
-        return Gate(
-            counts, self.reservation, design.relation, self.noise, design.rows, self.journal
-        )
+    def _gate(self, counts: Any, ahead: Sequence[Clique] = ()) -> Gate:
+        relation, rows = self.prepared.design.relation, self.prepared.design.rows
+        return Gate(counts, self.reservation, relation, self.noise, rows, self.journal, ahead)
 
     def _closed(self, looked: private_facts.Look, progress: Watch) -> Reserved:
         """The same with every domain found, and the zCDP filter filled by a plan for these."""

@@ -304,6 +304,10 @@ class Method(ABC):
     def players(self, design: Design, plan: Plan) -> tuple[QueryPlayer, DataPlayer[Any]]:
         """The pairing, with scales taken from the plan."""
 
+    def counted(self, design: Design) -> tuple[Clique, ...]:
+        """Marginals that will be asked about, counted in one pass: the certificate's, and columns."""
+        return (*design.columns, *design.cliques)
+
     def query_player(self, design: Design, plan: Plan) -> QueryPlayer:
         """The one that draws, or one that draws as much: enough to see what the plan paid for."""
         return self.players(design, plan)[0]

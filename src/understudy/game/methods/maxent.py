@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 from understudy.game.forecast import Errors, Knowledge, expected
@@ -125,6 +125,12 @@ class MaxEntMethod(Method):
             draws.append(Draws(Interactions.LOOK.format(order), errors, half, picks))
         draws.append(Draws(Survey.AGAIN, tables, again, units, rounds))
         return planning.charges(design.relation, draws)
+
+    def counted(self, design: Design) -> tuple[Clique, ...]:
+        """And pairs, and what is looked at outside the workload."""
+        closure = self._closure(design)
+        beyond = self._beyond(design, closure).values()
+        return (*Method.counted(self, design), *closure, *chain(*beyond))
 
     def players(
         self, design: Design, plan: Plan
