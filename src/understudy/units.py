@@ -122,10 +122,8 @@ class Unit:
         return {**body, "family": self.family} if self.family else body
 
     @classmethod
-    def from_json(cls, body: Mapping[str, Any] | None) -> Unit | None:
-        """Read what `to_json` wrote; None is one row."""
-        if body is None:
-            return None
+    def from_json(cls, body: Mapping[str, Any]) -> Unit:
+        """Read what `to_json` wrote."""
         made = cls(
             body["column"],
             body["max_rows"],

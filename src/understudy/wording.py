@@ -71,9 +71,14 @@ def between(low: float, high: float) -> str:
     return f"between {math.floor(1e4 * low + 1e-9) / 100:.2f} % and {at_most(high)} %"
 
 
-def points_between(low: float, high: float) -> str:
-    """An interval of errors of shares."""
-    return f"between {percent(low).removesuffix(' %')} and {points(high)}"
+def estimated(error: float, ends: tuple[float, float] | None = None, of: str | None = None) -> str:
+    """An estimate of an error of shares, and its interval; `of` is what it is an error of."""
+    text = f"about {points(error)}{nothing(error) if of is None else of}"
+    if ends is None:
+        return text
+    return (
+        f"{text} (between {percent(ends[0]).removesuffix(' %')} and {points(ends[1])}; an estimate)"
+    )
 
 
 def nothing(share: float) -> str:

@@ -8,7 +8,8 @@ import pytest
 from understudy.models import Measured
 from understudy.models.blocks import beliefs
 from understudy.models.fitting import Effort, fit, independent
-from understudy.models.measured import merge, pair_labels
+from understudy.models.measured import merge
+from understudy.players.query.survey import pair_labels
 from understudy.testing.distributions import fingerprint
 
 SHAPE = (3, 4, 2, 5, 6)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from understudy.models.blocks import Block, blocks_of
-from understudy.models.measured import Measured, adjacent, merge
+from understudy.models.measured import Measured, merge
 from understudy.models.smooth import Smooth, between, smooth
+from understudy.players.query.survey import adjacent
 
 ROWS = 20_000.0
 

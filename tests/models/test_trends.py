@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from understudy.models.blocks import scores
 from understudy.models.fitting import Effort, fit
 from understudy.models.measured import Measured, merge
-from understudy.models.scores import scores
 from understudy.models.trends import trends
 
 ROWS = 20_000.0

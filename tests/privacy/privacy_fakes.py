@@ -19,9 +19,6 @@ class FakeTables:
         self._table = np.asarray(table, dtype=np.int64)
         self.shape = self._table.shape
 
-    def rows(self):
-        return Sensitive(int(self._table.sum()))
-
     def marginals(self, cliques):
         return Sensitive(tuple(self._marginal(clique) for clique in cliques))
 

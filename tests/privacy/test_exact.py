@@ -13,6 +13,7 @@ from understudy.privacy.cost import Gaussian, Laplace, Selection
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import (
     Marginals,
+    RowCount,
     ThresholdedErrors,
     TotalVariations,
     WorstError,
@@ -86,6 +87,25 @@ def test_chunks_change_no_answer_and_bound_what_is_held(monkeypatch, cache):
         answers.append((*measured, off, worst, variations, picked))
     for one, other in zip(*answers, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(("room", "passes"), [(10**6, [12]), (11, [1, 6, 2])])
+def test_what_will_be_asked_about_is_counted_in_one_pass_if_it_can_be_kept(
+    monkeypatch, room, passes
+):
+    monkeypatch.setattr(exact_module, "_CACHE_CELLS", room)
+    table = np.random.default_rng(3).integers(0, 9, (2, 3))
+    counts = CountedTables(table)
+    charges = LoggedCharges(rows=Gaussian(1.0), look=Gaussian(1.0, changes=2))
+    ahead = [(0,), (1,), (0, 1), (), (0,)]
+    gate = Gate(counts, charges, Relation.ADD_REMOVE, LoggedNoise(), ahead=ahead)
+    assert counts.passes == []
+    assert gate.ask("rows", RowCount()) == table.sum()
+    whole, again, first = (gate.ask("look", Marginals([c]))[0] for c in ((0, 1), (0, 1), (0,)))
+    np.testing.assert_array_equal(whole, table)
+    np.testing.assert_array_equal(again, table)
+    np.testing.assert_array_equal(first, table.sum(axis=1))
+    assert counts.passes == passes
 
 
 def test_a_table_too_large_to_be_held_is_merged_from_its_occupied_cells(monkeypatch):

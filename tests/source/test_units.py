@@ -242,7 +242,11 @@ def weighed(source, schema=EQUAL):
     bound = source.bind(schema)
     found = [table.tolist() for table in reveal(bound.marginals(PAIRS))]
     sparse = reveal(bound.sparse(PAIRS))
-    return [reveal(bound.rows()), *found, *([part.tolist() for part in t] for t in sparse)]
+    return [
+        reveal(bound.marginals([()]))[0],
+        *found,
+        *([part.tolist() for part in t] for t in sparse),
+    ]
 
 
 def by_definition(given):

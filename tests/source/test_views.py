@@ -103,7 +103,7 @@ def answers(source, schema, *, whole=False):
     found = [table.tolist() for table in pairs]
     if whole:
         sparse = reveal(bound.sparse([(), (0, 2), tuple(columns)]))
-        found += [reveal(bound.rows()), *([part.tolist() for part in table] for table in sparse)]
+        found += [part.tolist() for table in sparse for part in table]
     return found
 
 
@@ -142,7 +142,7 @@ def test_a_family_moves_its_own_counts_alone(engine, order):
         there = [i for i in range(len(FAMILIES)) if i != left]
         rows = [[row for i in there for row in FAMILIES[i][side]] for side in (0, 1)]
         bound = engine(*tables(*rows)).bind(schema)
-        found = [np.array(reveal(bound.rows())), *reveal(bound.marginals(cliques))]
+        found = [*reveal(bound.marginals([(), *cliques]))]
         for at, table in enumerate(found):
             np.testing.assert_array_equal(table, sum(alone[i][at] for i in there))
 

@@ -32,7 +32,7 @@ def asked(noise, charges=None, rows=ROWS):
 
 def test_tiny_counts_are_those_of_the_rows():
     counts = TinyCounts((2, 3), ROWS)
-    assert reveal(counts.rows()) == 3
+    assert reveal(counts.marginals([()]))[0] == 3
     assert reveal(counts.marginals([(0, 1)]))[0].tolist() == [[0, 1, 0], [0, 1, 1]]
     ((cells, found),) = reveal(counts.sparse([(1,)]))
     assert (cells.tolist(), found.tolist()) == ([1, 2], [2, 1])

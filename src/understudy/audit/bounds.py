@@ -131,10 +131,8 @@ def largest_many_runs_bound(
     *, with_canary: int, without_canary: int, delta: float, beta: float
 ) -> float:
     """What a perfect attack would show in so many runs; no run of this size can show more."""
-    return many_runs_lower_bound(
-        hits=with_canary, with_canary=with_canary, alarms=0, without_canary=without_canary,
-        delta=delta, beta=beta,
-    )  # fmt: skip
+    runs = {"with_canary": with_canary, "without_canary": without_canary}
+    return many_runs_lower_bound(hits=with_canary, alarms=0, **runs, delta=delta, beta=beta)
 
 
 def largest_one_run_bound(*, canaries: int, guesses: int, delta: float, beta: float) -> float:

@@ -32,12 +32,12 @@ def draw(audit: Audit, folder: Path) -> list[Path]:
         _table(places["table"], audit, ranked, colours)
         _bound(places["bound"], audit)
         figure.suptitle(_headline(audit), x=0.01, ha="left", fontsize=11, fontweight="bold")
-        figure.supxlabel(
+        below = (
             f"{audit.runs} runs, {many}; half of the runs were judged. Curves are "
             f"samples and may cross the ceiling by chance, the bound takes that\ninto account. "
-            f"{LIMITS}",
-            x=0.01, ha="left", fontsize=7.5, linespacing=1.35,
-        )  # fmt: skip
+            f"{LIMITS}"
+        )
+        figure.supxlabel(below, x=0.01, ha="left", fontsize=7.5, linespacing=1.35)
         return save(figure, folder)
 
 
@@ -62,16 +62,12 @@ def _curves(spot: Any, audit: Audit, ranked: Sequence[Attack], colours: Mapping[
         best = ceiling.tpr(grid, claim.epsilon, claim.delta)
         spot.fill_between(grid, best, 1, color="#F3EFE6", linewidth=0, zorder=0)
         spot.plot(grid, best, color=INK, linewidth=1.2, linestyle=(0, (4, 2)), zorder=4)
-        spot.text(
-            0.03, 0.97, f"out of reach if ε = {claim.epsilon:g}, δ = {claim.delta:g}",
-            transform=spot.transAxes, va="top", fontsize=7.5,
-        )  # fmt: skip
+        beyond = f"out of reach if ε = {claim.epsilon:g}, δ = {claim.delta:g}"
+        spot.text(0.03, 0.97, beyond, transform=spot.transAxes, va="top", fontsize=7.5)
     for attack in reversed(ranked):
-        spot.plot(
-            grid, np.maximum(np.interp(grid, attack.curve.fpr, attack.curve.tpr), least / 2),
-            color=colours[attack.name],
-            linewidth=2.0 if attack.name == audit.verdict.attack else 1.1, zorder=3,
-        )  # fmt: skip
+        curve = np.maximum(np.interp(grid, attack.curve.fpr, attack.curve.tpr), least / 2)
+        width = 2.0 if attack.name == audit.verdict.attack else 1.1
+        spot.plot(grid, curve, color=colours[attack.name], linewidth=width, zorder=3)
     spot.set_xscale("log")
     spot.set_yscale("log")
     spot.set_xlim(least, 1)
@@ -95,16 +91,12 @@ def _table(spot: Any, audit: Audit, ranked: Sequence[Attack], colours: Mapping[s
     for place, attack in enumerate(ranked):
         y = -place - 0.7
         chosen = attack.name == audit.verdict.attack
-        weight = "bold" if chosen else "normal"
-        spot.plot(
-            [0, 0.045], [y, y], color=colours[attack.name], linewidth=3 if chosen else 2,
-            solid_capstyle="butt",
-        )  # fmt: skip
+        weight, width = ("bold", 3) if chosen else ("normal", 2)
+        line = {"color": colours[attack.name], "linewidth": width, "solid_capstyle": "butt"}
+        spot.plot([0, 0.045], [y, y], **line)
         spot.text(0.065, y, attack.name, fontsize=8, va="center", fontweight=weight)
-        found = (
-            f"{attack.curve.auc:.2f}", f"{attack.curve.advantage:.2f}",
-            *(f"{100 * attack.tpr_at[level]:.1f} %" for level in sorted(LEVELS, reverse=True)),
-        )  # fmt: skip
+        found = [f"{attack.curve.auc:.2f}", f"{attack.curve.advantage:.2f}"]
+        found += [f"{100 * attack.tpr_at[level]:.1f} %" for level in sorted(LEVELS, reverse=True)]
         for x, told in zip(at, found, strict=True):
             spot.text(x, y, told, fontsize=8, ha="right", va="center", fontweight=weight)
 
@@ -124,10 +116,8 @@ def _bound(spot: Any, audit: Audit) -> None:
     spot.set_ylim(-len(bars) + 0.6, 0.95)
     if claim.epsilon is not None:
         spot.axvline(claim.epsilon, color=INK, linewidth=1.2, linestyle=(0, (4, 2)), zorder=3)
-        spot.text(
-            claim.epsilon, 0.86, f" claimed: {claim.epsilon:g} ", fontsize=8, va="top",
-            ha="left" if claim.epsilon < 0.6 * right else "right",
-        )  # fmt: skip
+        said, left = f" claimed: {claim.epsilon:g} ", claim.epsilon < 0.6 * right
+        spot.text(claim.epsilon, 0.86, said, fontsize=8, va="top", ha="left" if left else "right")
     spot.set_xlim(0, right)
     plain(spot)
     spot.grid(axis="y", visible=False)

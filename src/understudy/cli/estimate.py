@@ -109,10 +109,12 @@ def _one(found: Estimate) -> None:
         return words.facts([("asked", found.name), *facts])
     parts = found.parts
     made = {
-        "noise (sd)": parts.noise, "number of rows (sd)": parts.rows,
-        "sampling (sd)": parts.sampling, "model (bound)": parts.model,
+        "noise (sd)": parts.noise,
+        "number of rows (sd)": parts.rows,
+        "sampling (sd)": parts.sampling,
+        "model (bound)": parts.model,
         "inside bins (bound)": parts.inside,
-    }  # fmt: skip
+    }
     times, of = (100, " percentage points") if found.unit else (1, "")
     words.facts(
         [

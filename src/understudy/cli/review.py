@@ -105,9 +105,8 @@ def review(
             seen = (children_per_parent(loaded, found),)
         else:
             seen = rows_per_unit(loaded, found)
-    given = {
-        Choice.PUBLIC: public, Choice.REPLACE: replace, Choice.PRIVATE: private, Choice.DROP: drop
-    }  # fmt: skip
+    choices = (Choice.PUBLIC, Choice.REPLACE, Choice.PRIVATE, Choice.DROP)
+    given = dict(zip(choices, (public, replace, private, drop), strict=True))
     if any(given.values()):
         _answer_given(schema, given)
     elif listed:

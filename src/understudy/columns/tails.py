@@ -8,6 +8,8 @@ by their likelihood; a piece then gets what it holds given all counts. Post-proc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -57,6 +59,14 @@ def outward(
     path = np.sum(chance * held**_POWER, axis=(1, 2)) ** (1 / _POWER)
     own = (_ROUGH * path) ** 2
     return (path + own / (own + noise**2) * (density - path)) * sizes
+
+
+def outwards(runs: Sequence[tuple[Floats, float]]) -> list[Floats]:
+    """`outward` of several runs of counts, each with one noise for all, in pieces of one unit."""
+    return [
+        outward(y, np.full(y.size, sigma), np.ones(y.size, np.intp), np.ones(y.size))
+        for y, sigma in runs
+    ]
 
 
 def _turns(slopes: NDArray[np.intp], law: tuple[float, float], units: int) -> Floats:

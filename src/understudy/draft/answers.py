@@ -21,10 +21,8 @@ from understudy.schema.family import Family, FamilySchema
 from understudy.schema.toml import build_column, column_facts
 from understudy.units import EQUAL, ROW, Unit
 
-FORM = {
-    "type", "dtype", "nullable", "null_values", "decimals", "format", "resolution", "ordinal",
-    "other", "max_values", "action",
-}  # fmt: skip
+_TYPED = {"type", "dtype", "nullable", "null_values", "decimals", "format", "resolution", "ordinal"}
+FORM = _TYPED | {"other", "max_values", "action"}
 """Facts that hardly depend on single rows; all others have a question of their own."""
 _BOUNDS = ("lower", "upper", "edges", "bins")
 _BINS = 32

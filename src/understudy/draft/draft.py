@@ -502,9 +502,7 @@ def _beside_texts(
     look = look.beside(special)
     rare = bool((codes & ~often).any())
     return dataclasses.replace(
-        look,
-        dtype="string" if special else look.dtype,
-        nullable=look.nullable or rare,
+        look, dtype="string" if special else look.dtype, nullable=look.nullable or rare
     )
 
 
@@ -541,11 +539,7 @@ def _from_dictionary(look: _Look, array: pa.Array) -> Column:
     """A column of few values by its type, which are no texts."""
     found = array.drop_null().value_counts()
     values, counts = found.field(0).to_pylist(), np.array(found.field(1), np.int64)
-    return _first(
-        look,
-        lambda: _of_values(look, values, counts),
-        lambda: _discovered(look),
-    )
+    return _first(look, lambda: _of_values(look, values, counts), lambda: _discovered(look))
 
 
 def _of_values(look: _Look, values: Sequence[Any], counts: NDArray[np.integer]) -> Column | None:

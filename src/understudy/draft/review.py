@@ -19,14 +19,7 @@ from typing import Any
 
 from understudy.columns.base import near, some
 from understudy.constraints.rule import Comparison, Condition, Dependency, Formula, Rule
-from understudy.draft.alike import (
-    SHORT,
-    bounded,
-    kind_of,
-    limits_of,
-    similar_lists,
-    values_of,
-)
+from understudy.draft.alike import SHORT, bounded, kind_of, limits_of, similar_lists, values_of
 from understudy.draft.answers import (
     FORM,
     Choice,
@@ -413,10 +406,9 @@ def _together(
     question = f"Are the {what} of {_some(names)} public knowledge?"
     holds, parts = _lines(columns)
     advice += _UNLISTED if any(_other(column) is None for column in columns) else ""
-    return Decision(
-        Topic.VALUES, names, question, holds, reveals, advice, choices,
-        shared=len(columns) == 1, group=group, parts=parts,
-    )  # fmt: skip
+    shared = len(columns) == 1
+    asked = Decision(Topic.VALUES, names, question, holds, reveals, advice, choices, shared=shared)
+    return replace(asked, group=group, parts=parts)
 
 
 def _bounds(columns: Sequence[Column]) -> Decision:

@@ -14,9 +14,20 @@ from understudy.estimates.language import Independent, Own, bound, logit, ols, p
 from understudy.estimates.solve import Known, estimated
 
 __all__ = [
-    "Estimate", "Estimates", "Independence", "Known", "Own", "Parts", "advice", "estimate",
-    "independent", "logit", "ols", "remarks", "statistic",
-]  # fmt: skip
+    "Estimate",
+    "Estimates",
+    "Independence",
+    "Known",
+    "Own",
+    "Parts",
+    "advice",
+    "estimate",
+    "independent",
+    "logit",
+    "ols",
+    "remarks",
+    "statistic",
+]
 
 TARGETS = ("population", "table")
 

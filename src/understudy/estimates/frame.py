@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Clique, Floats
 from understudy.columns.reading import pc
 from understudy.columns.shape import Search
 from understudy.constraints.predicate import Predicate
@@ -27,8 +27,6 @@ _DRAWS = 100_000
 
 _TO_THE_MEAN = 1 / sqrt(3)
 """A steepness of s moves the mean of a cell by w·s/6, which is s/√3 of its deviation w/√12."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

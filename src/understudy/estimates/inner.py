@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy._types import Floats
 from understudy.columns.amounts import NUMBER, amounts
 from understudy.columns.base import Modelled
 from understudy.columns.binned import Binned
@@ -45,8 +45,6 @@ it grows by with the share that is above a smooth curve: numbers that are rounde
 are rounded to more as well, which shows. Chosen on generated numbers (normal, log-normal, gamma, beta,
 even, with two tops) that are rounded to several steps at once, with and without one favourite: it is
 enough for the mean of 95 % of them."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -148,11 +148,20 @@ class _Asked:
             self._fail(0, f"expected a statistic, {such}")
         name = head.group(1).lower()
         known = {
-            "share": self._share, "count": self._count, "mean": self._mean, "sum": self._sum,
-            "median": self._median, "quantile": self._quantile, "gini": self._gini,
-            "correlation": self._correlation, "odds": self._odds, "difference": self._difference,
-            "ols": self._ols, "logit": self._logit, "independence": self._independence,
-        }  # fmt: skip
+            "share": self._share,
+            "count": self._count,
+            "mean": self._mean,
+            "sum": self._sum,
+            "median": self._median,
+            "quantile": self._quantile,
+            "gini": self._gini,
+            "correlation": self._correlation,
+            "odds": self._odds,
+            "difference": self._difference,
+            "ols": self._ols,
+            "logit": self._logit,
+            "independence": self._independence,
+        }
         if name not in known:
             hint = near(name, known) or f"; known are {', '.join(known)}"
             if name in _ELSEWHERE:

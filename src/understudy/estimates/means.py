@@ -219,8 +219,8 @@ class Odds(Within):
     def _cells(self, frame: Frame) -> Floats:
         a, b = (frame.share(each) for each in self.pair)
         held = self.domain.share(frame)
-        return np.stack([held * a * b, held * a * (1 - b), held * (1 - a) * b,
-                         held * (1 - a) * (1 - b)], axis=1)  # fmt: skip
+        with_a, without = held * a, held * (1 - a)
+        return np.stack([with_a * b, with_a * (1 - b), without * b, without * (1 - b)], axis=1)
 
     def fit(self, frame: Frame, weights: Floats) -> Fitted:
         """log p11·p00/(p10·p01), with influence Σ ± (cell/p − 1)."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Clique, Floats
 from understudy.errors import WorkloadError
 from understudy.estimates.frame import Frame
 from understudy.estimates.inner import MEAN_OF_POINTS
@@ -18,8 +18,6 @@ from understudy.estimates.statistic import Fitted, Interval, Measured, Statistic
 MOST_POINTS = 4_096
 """Cells that a function of one's own is differentiated at."""
 _STEP = 1e-4
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,23 +18,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, combinations
 from math import hypot, sqrt
+from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Clique, Floats
 from understudy.columns.binned import Binned
 from understudy.columns.shape import Search
-from understudy.estimates.correction import (
-    OMEGA,
-    OMEGA_REST,
-    Correction,
-    Evidence,
-    tilted,
-)
+from understudy.estimates.correction import OMEGA, OMEGA_REST, Correction, Evidence, tilted
 from understudy.estimates.estimate import Estimate, Parts
 from understudy.estimates.frame import Frame
-from understudy.estimates.interval import half_width
 from understudy.estimates.points import collapsed
 from understudy.estimates.reduced import Reduced, column_noise, reduced
 from understudy.estimates.statistic import Fitted, Gone, Interval, Measured, Statistic, Undefined
@@ -74,7 +67,7 @@ _RARER = (1, 4, 16)
 _SETTLED = 0.2
 """How near the rounds come, in deviations; what is left is added."""
 
-Floats = NDArray[np.float64]
+_NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, eq=False)
@@ -490,3 +483,23 @@ def _floor(noise: float) -> float:
     empty, as long as noise is small. Frozen before it was validated, as ω.
     """
     return min(1.0, noise, (4 * noise / OMEGA) ** 2)
+
+
+def half_width(deviation: float, bias: float, level: float) -> float:
+    """The least h with P(|N(b, deviation²)| ≤ h) ≥ level for every |b| ≤ bias.
+
+    deviation · √q, q the quantile of the non-central χ² with one degree of freedom and non-centrality
+    (bias/deviation)² (Armstrong and Kolesár, Optimal inference in a class of regression models,
+    Econometrica 2018). Without noise it is the bias itself.
+    """
+    if deviation <= 0:
+        return bias
+    ratio = bias / deviation
+    if ratio > 30:  # the other tail is nothing
+        return bias + deviation * _NORMAL.inv_cdf(level)
+    low, high = 0.0, ratio + _NORMAL.inv_cdf((1 + level) / 2)
+    for _ in range(60):
+        middle = (low + high) / 2
+        inside = _NORMAL.cdf(middle - ratio) - _NORMAL.cdf(-middle - ratio)
+        low, high = (middle, high) if inside < level else (low, middle)
+    return deviation * high

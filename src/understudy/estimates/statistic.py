@@ -8,13 +8,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from understudy._types import Clique
+from understudy._types import Clique, Floats
 from understudy.estimates.estimate import Parts
 from understudy.estimates.frame import Condition, Frame
-
-Floats = NDArray[np.float64]
 
 
 class Undefined(Exception):

@@ -33,8 +33,7 @@ import numpy as np
 
 from understudy._types import Clique, Table
 from understudy.models import Measured, View
-from understudy.queries import sizes
-from understudy.wording import nothing, points, points_between
+from understudy.wording import estimated
 
 _MEAN = 0.8  # E|N(0, 1)| = √(2/π)
 _COLUMN, _PAIR, _HIGHER = 1.0, 0.03, 0.002
@@ -105,14 +104,15 @@ class Errors:
     @property
     def worst_in_words(self) -> str:
         """The worst cell and its interval."""
-        return f"about {_share(self.worst)}{nothing(self.worst)}{_range(self.worst_between)}"
+        return _about(self.worst, self.worst_between)
 
     def __str__(self) -> str:
         largest = max((e.total_variation for e in self.marginals), default=0.0)
         most = largest if self.variation is None else self.variation
         text = (
-            f"total variation about {_share(self.mean)} on average, about {_share(most)} for the "
-            f"worst table{_range(self.variation_between)}; worst cell {self.worst_in_words}"
+            f"total variation {_about(self.mean, of=' on average')}, "
+            f"{_about(most, self.variation_between, ' for the worst table')}; "
+            f"worst cell {self.worst_in_words}"
         )
         if self.noise:
             text += (
@@ -221,7 +221,7 @@ def shown(
     laws = model.marginals([(i,) for i in range(len(shape))])
     marginals, top = list(before.marginals), [np.zeros(0)]
     cliques = [each.clique for each in marginals]
-    cells = sizes(shape, cliques)
+    cells = [math.prod(shape[i] for i in clique) for clique in cliques]
     small = [at for at, size in enumerate(cells) if size <= _LOOKED_AT and cliques[at]]
     until = np.cumsum(cells)
     for _, part in groupby(small, lambda at: until[at] // _AT_ONCE):
@@ -447,14 +447,10 @@ def _between(ends: Sequence[float] | None) -> Between | None:
     return None if ends is None else (float(ends[0]), float(ends[1]))
 
 
-def _range(ends: Between | None) -> str:
-    if ends is None:
-        return ""
-    return f" ({points_between(*map(_digits, ends))}; an estimate)"
-
-
-def _share(value: float) -> str:
-    return points(_digits(value))  # as the bundle has it, so that it says the same again
+def _about(value: float, ends: Between | None = None, of: str | None = None) -> str:
+    """With the digits that the bundle has, so that it says the same again."""
+    between = None if ends is None else (_digits(ends[0]), _digits(ends[1]))
+    return estimated(_digits(value), between, of)
 
 
 def _digits(value: float) -> float:

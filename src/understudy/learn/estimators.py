@@ -169,8 +169,7 @@ def _account(options: Options, facts: Facts) -> Iterator[tuple[Ledger, str]]:
         if named is not None and options.dataset is not None:
             yield named, options.dataset
             return
-    with own_ledger() as own:
-        own.open_dataset(_ONE_OFF, facts.budget, facts.relation, "basic", facts.rows)
+    with own_ledger(_ONE_OFF, facts.budget, facts.relation, facts.rows) as own:
         yield own, _ONE_OFF
 
 

@@ -233,9 +233,17 @@ def _carry(step: Any, rows: Any, columns: Any) -> None:
 
 @kernel
 def refine(
-    current: Any, y: Any, ratio: Any, empty: Any, rows: Any, columns: Any, total: float, part: float,
-    theta: Any, room: Any,
-) -> None:  # fmt: skip
+    current: Any,
+    y: Any,
+    ratio: Any,
+    empty: Any,
+    rows: Any,
+    columns: Any,
+    total: float,
+    part: float,
+    theta: Any,
+    room: Any,
+) -> None:
     """Begin `room` with the factors that take a table to its solution; theta gets their logarithms.
 
     See `understudy.models.blocks.Block.refine`. `rows` and `columns` have no values where margins are

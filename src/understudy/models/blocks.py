@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,6 @@ from understudy.models.determined import agrees, determined
 from understudy.models.margins import FREQUENT, one_ways, per_cell, stands_out
 from understudy.models.measured import Labels, Measured, frequent, merge
 from understudy.models.residual import centered
-from understudy.models.scores import scores
 from understudy.models.siblings import Joined, Seen, agree, apart, sides
 from understudy.models.siblings import believed as believed_of_siblings
 
@@ -47,6 +47,7 @@ _CLEAR = 3.0
 _SURE = 0.01
 """e where a function is believed: its uncertainty is in the table already."""
 _NONE, _NO_CELL = np.zeros(0), np.zeros(0, np.bool_)
+_INSIDE = 0.5  # The share of rows in order from which on their order is the score
 
 
 @dataclass(frozen=True, eq=False)
@@ -406,3 +407,29 @@ def _bounded(residual: Table, noise: Table, base: Table, rows: float) -> Table:
 
 def _margins(base: Table) -> tuple[Table, Table] | None:
     return (base.sum(axis=1), base.sum(axis=0)) if base.ndim == 2 else None
+
+
+def normal_scores(estimate: Table, ordered: int) -> tuple[Table, Table]:
+    """(shares, normal scores) of the first `ordered` values, the others left out."""
+    share = np.maximum(estimate[:ordered], 1e-9 * max(float(estimate.sum()), 1e-300))
+    share = share / share.sum()
+    return share, np.array([NormalDist().inv_cdf(at) for at in np.cumsum(share) - share / 2])
+
+
+def scores(estimate: Table, ordered: int, *, sibling: bool = False) -> Table:
+    """A number for every value, of mean 0 and variance 1.
+
+    The normal score of the first `ordered` values, and the mean for all others; where fewer than half
+    of the rows lie in these, whether a row does. But of a `sibling` always its order: most rows may
+    have none.
+    """
+    share = np.maximum(estimate, 1e-9 * max(float(estimate.sum()), 1e-300))
+    share = share / share.sum()
+    found = np.zeros(share.size)
+    if float(share[:ordered].sum()) < _INSIDE and not sibling:
+        found[:ordered] = 1.0
+    else:
+        inside, normal = normal_scores(estimate, ordered)
+        found[:ordered] = normal - float(normal @ inside)
+    found -= float(found @ share)
+    return found / max(float(np.sqrt(found**2 @ share)), 1e-300)

@@ -580,11 +580,7 @@ class _Tables:
 
 
 def _gaining(
-    slope: NDArray[np.float64],
-    cell: Whole,
-    tries: int,
-    evenly: bool,
-    rng: np.random.Generator,
+    slope: NDArray[np.float64], cell: Whole, tries: int, evenly: bool, rng: np.random.Generator
 ) -> tuple[Whole, Whole]:
     """(views in too full a cell, for each a cell with which to exchange values).
 

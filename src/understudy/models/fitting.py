@@ -17,7 +17,7 @@ few of the records effective, the records are moved instead (`moves`). Determini
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from understudy.models import _kernels as kernels
 from understudy.models.blocks import Block, blocks_of, by_table, column_blocks, refine
 from understudy.models.junction import JunctionTree, grow
 from understudy.models.margins import Told, one_ways
-from understudy.models.measured import Measured, View
+from understudy.models.measured import Measured, View, total
 from understudy.models.moves import Cloud, spread
 from understudy.models.smooth import smooth
 from understudy.models.trends import trends
@@ -57,6 +57,8 @@ class Effort:
     tree_cells: int = 300_000
     tree_sweeps: int = 10
     sweeps: int = 4
+    tell: Callable[[], None] = field(default=lambda: None, repr=False)
+    """Called before every pass over all blocks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +84,10 @@ def independent(
     measured: Sequence[Measured],
     rows: float,
     told: Sequence[Told] = (),
+    rows_sigma: float = 0.0,
 ) -> Fitted:
-    """The fit of one-way tables alone: independent columns."""
-    estimates, deviations = one_ways(shape, measured, rows, told=told)
+    """The fit of one-way tables alone: independent columns; `rows` and its noise as in `fit`."""
+    estimates, deviations = one_ways(shape, measured, total(measured, rows, rows_sigma), told=told)
     return Fitted(None, estimates, deviations)
 
 
@@ -98,10 +101,11 @@ def fit(
     ordered: Sequence[int] = (),
     twins: Sequence[Clique] = (),
     told: Sequence[Told] = (),
-    tell: Callable[[], None] = lambda: None,
+    rows_sigma: float = 0.0,
 ) -> Fitted:
-    """Fit everything that was measured; `tell` is called before every pass over all blocks.
+    """Fit everything that was measured.
 
+    `rows` is the number of rows, with noise of deviation `rows_sigma` where it is not public (`total`).
     `ordered` says how many of each column's values, the first ones, are in an order: tables of pairs
     that were measured in runs of them are fitted smoothly (`smooth`). `twins` are columns of a child
     with the same of a sibling, whose last value says that there is none. `told` is what was counted of
@@ -111,7 +115,7 @@ def fit(
     the records are weighed, so that what was measured is fitted by allowed records alone: the model
     gives nothing to any other.
     """
-    rows = max(float(rows), 1.0)
+    rows = max(float(total(measured, rows, rows_sigma)), 1.0)
     estimates, deviations = one_ways(shape, measured, rows, ordered, told)
     found, gains = blocks_of(shape, measured, estimates, rows, twins=twins, ordered=ordered)
     columns = column_blocks(estimates, deviations)
@@ -119,7 +123,7 @@ def fit(
     if ordered:
         blocks += trends(measured, estimates, ordered, rows, [other for _, other in twins])
     tree = JunctionTree(shape, *grow(shape, gains, effort.tree_cells))
-    _fit_tree(tree, [*blocks, *columns], rows, effort.tree_sweeps, tell)
+    _fit_tree(tree, [*blocks, *columns], rows, effort)
     codes = tree.sample(effort.records, rng)
     if project is not None:
         codes = project(codes)
@@ -128,16 +132,16 @@ def fit(
     part = cloud.part(max(1, cloud.size // _TOLD_BY))
     missed = _contradicted(part, found)
     blocks += [_smooth(block, estimates, ordered) for block in silent if block in missed]
-    if _weigh(cloud, part, blocks, columns, effort.sweeps, tell):
+    if _weigh(cloud, part, blocks, columns, effort):
         if late := _contradicted(cloud, found):
             new = [block for block in silent if block in late and block not in missed]
-            _further(cloud, [*blocks, *new], columns, tell)
+            _further(cloud, [*blocks, *new], columns, effort)
     else:
         reach = _reach(cloud, blocks)
         looked_at = sum(sum(shape[i] for i in pair) for pair in reach)
         few = max(_FEWEST_MOVED, min(cloud.size // 2, _MOVES // max(looked_at, 1)))
         cloud = cloud.part(min(few, cloud.size))
-        spread(cloud, blocks, columns, reach, rng, project, tell=tell)
+        spread(cloud, blocks, columns, reach, rng, project, tell=effort.tell)
         order = np.lexsort([cloud.codes[i] for i in tree.order])
         cloud.codes, cloud.weights = cloud.codes[:, order], cloud.weights[order]
     small = [
@@ -157,13 +161,7 @@ def _smooth(block: Block, estimates: Sequence[Table], ordered: Sequence[int]) ->
     return smooth(block, (estimates[i], estimates[j]), (ordered[i], ordered[j]))
 
 
-def _fit_tree(
-    tree: JunctionTree,
-    blocks: Sequence[Block],
-    rows: float,
-    sweeps: int,
-    tell: Callable[[], None],
-) -> None:
+def _fit_tree(tree: JunctionTree, blocks: Sequence[Block], rows: float, effort: Effort) -> None:
     """Fit the blocks whose columns lie in one clique of the tree."""
     tables = [views for _, views in by_table(blocks)]
     homes: list[list[tuple[int, Clique]]] = [[] for _ in tree.cliques]
@@ -181,8 +179,8 @@ def _fit_tree(
         moved, off = moved + sum(far[0]), off + sum(far[1])
         return factors.reshape(table.shape)
 
-    for _ in range(sweeps):
-        tell()
+    for _ in range(effort.tree_sweeps):
+        effort.tell()
         moved = off = 0.0
         tree.sweep(homes, refined)
         if moved < _SETTLED * off:
@@ -190,12 +188,7 @@ def _fit_tree(
 
 
 def _weigh(
-    cloud: Cloud,
-    part: Cloud,
-    blocks: Sequence[Block],
-    columns: Sequence[Block],
-    sweeps: int,
-    tell: Callable[[], None],
+    cloud: Cloud, part: Cloud, blocks: Sequence[Block], columns: Sequence[Block], effort: Effort
 ) -> bool:
     """Fit the weights; False, and all factors as they were, if too few records would be effective.
 
@@ -203,11 +196,11 @@ def _weigh(
     """
     every = (*blocks, *columns)
     before = [block.theta for block in every]
-    for trial, most in ((part, 1), (cloud, sweeps)):
+    for trial, most in ((part, 1), (cloud, effort.sweeps)):
         for block, theta in zip(every, before, strict=True):
             block.theta = theta
         for _ in range(most):
-            tell()
+            effort.tell()
             moved, off = map(np.sum, trial.refine(every))
             if trial.effective < _HEALTHY * trial.size:
                 for block, theta in zip(every, before, strict=True):
@@ -226,12 +219,12 @@ def _contradicted(cloud: Cloud, found: Sequence[Block]) -> set[Block]:
 
 
 def _further(
-    cloud: Cloud, blocks: Sequence[Block], columns: Sequence[Block], tell: Callable[[], None]
+    cloud: Cloud, blocks: Sequence[Block], columns: Sequence[Block], effort: Effort
 ) -> None:
     """More sweeps on the weights, if they leave enough of the records effective."""
     before = cloud.weights.copy()
     for _ in range(_FURTHER):
-        tell()
+        effort.tell()
         cloud.refine(blocks)
         cloud.hold(columns)
     if cloud.effective < _HEALTHY * cloud.size:

@@ -30,12 +30,13 @@ column (`columns.tails`): few rows far out, believed one by one, would ruin its 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from understudy._types import Table
-from understudy.columns.tails import outward
+from understudy.columns.tails import outwards
 from understudy.models.measured import Labels, Measured, frequent, simplex
 
 Group = tuple[Labels, Table, Table]
@@ -237,18 +238,20 @@ def _estimates(
     ordered: Sequence[int] = (),
 ) -> tuple[tuple[Table, ...], tuple[float, ...]]:
     counts: list[Table] = []
+    values: list[Table] = []
     deviations: list[float] = []
-    for each, inner in zip(sums, ordered or [0] * len(sums), strict=True):
-        seen = float(each.precision.mean())
-        if seen <= 0:
-            size = each.precision.size
-            counts.append(np.full(size, rows / size))
-            deviations.append(float(rows))
-            continue
-        deviations.append(seen**-0.5)
-        values = each.solve()
-        found = denoised(values, deviations[-1], rows)
-        counts.append(_with_tails(found, values[:inner], deviations[-1], rows))
+    for each in sums:
+        seen, size = float(each.precision.mean()), each.precision.size
+        y, deviation, found = np.zeros(0), float(rows), np.full(size, rows / size)
+        if seen > 0:
+            y, deviation = each.solve(), seen**-0.5
+            found = denoised(y, deviation, rows)
+        counts.append(found)
+        values.append(y)
+        deviations.append(deviation)
+    if ordered:
+        first = [y[:inner] for y, inner in zip(values, ordered, strict=True)]
+        counts = _with_tails(counts, first, deviations, rows)
     return tuple(counts), tuple(deviations)
 
 
@@ -322,24 +325,39 @@ def deconvolve(y: Table, sigma: float, *, positive: bool, steps: int = 60) -> tu
     return np.where(np.abs(y) > _FAR * sigma, y, mean), float(np.log(density).sum())
 
 
-def _with_tails(counts: Table, values: Table, sigma: float, rows: float) -> Table:
-    """Counts with those of the tails of their first values, in order, as all of these tell them."""
-    clear = np.flatnonzero(values > _SEEN * sigma)
-    held = float(values[clear].sum())
-    if not len(clear) or held + float(counts[values.size :].sum()) < _BULK * rows:
-        return counts
-    out = counts.copy()
-    for y, own in ((values, out[: values.size]), (values[::-1], out[: values.size][::-1])):
-        last = int(np.flatnonzero(y > _SEEN * sigma)[-1])
-        if y.size - last <= _BEYOND:
-            continue
-        begin = max(0, last - _BEFORE)
-        begin += int(np.argmax(y[begin : last + 1]))
-        one = np.ones(y.size - begin)
-        told = outward(y[begin:], sigma * one, one.astype(np.intp), one)
-        own[last + 1 :] = told[last + 1 - begin :]
-    out[clear] *= max(rows - out.sum() + out[clear].sum(), 0.0) / max(out[clear].sum(), 1e-300)
-    return _positive(out, rows)
+def _with_tails(
+    counts: Sequence[Table], values: Sequence[Table], sigmas: Sequence[float], rows: float
+) -> list[Table]:
+    """Counts with those of the tails of their first `values`, in order, as all of these tell them."""
+    clear = [np.flatnonzero(y > _SEEN * sigma) for y, sigma in zip(values, sigmas, strict=True)]
+    found = [own.copy() for own in counts]
+    parts = list(zip(found, values, clear, strict=True))
+    told = [at for at, part in enumerate(parts) if _bulky(*part, rows)]
+    tails = [(own, (y, sigmas[at])) for at in told for own, y in _tails(*parts[at])]
+    outer = outwards([run for _, run in tails])
+    for (own, _), further in zip(tails, outer, strict=True):
+        own[:] = further[-own.size :]
+    for at in told:
+        own, sure = found[at], clear[at]
+        own[sure] *= max(rows - own.sum() + own[sure].sum(), 0.0) / max(own[sure].sum(), 1e-300)
+        found[at] = _positive(own, rows)
+    return found
+
+
+def _bulky(own: Table, values: Table, clear: NDArray[np.intp], rows: float) -> bool:
+    """Whether nearly all rows lie in values that are clear of noise, or in none of those in order."""
+    held = float(values[clear].sum()) + float(own[values.size :].sum())
+    return len(clear) > 0 and held >= _BULK * rows
+
+
+def _tails(own: Table, values: Table, clear: NDArray[np.intp]) -> Iterator[tuple[Table, Table]]:
+    """The places of either tail, and the values from the bulk on that tell of it."""
+    inner, end = own[: values.size], values.size - 1 - clear[0]
+    for y, mine, last in ((values, inner, clear[-1]), (values[::-1], inner[::-1], end)):
+        if y.size - last > _BEYOND:
+            begin = max(0, last - _BEFORE)
+            begin += int(np.argmax(y[begin : last + 1]))
+            yield mine[last + 1 :], y[begin:]
 
 
 def _smoothed(y: Table, sigma: float, bandwidth: int) -> tuple[Table, float]:

@@ -5,10 +5,9 @@ Which values are counted as one is a public map (`Labels`), made from released e
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +17,6 @@ from understudy._types import Clique, Floats, Table, Whole
 Labels = Whole
 Merged = tuple[Labels, ...] | None
 """Which values of each column are taken together; None for a whole table."""
-
-_FEWEST = 4.0  # Cells that are left of any table
 
 
 class View(Protocol):
@@ -76,17 +73,6 @@ def simplex(values: Floats | Whole, total: float) -> Floats:
     return (projected / projected.sum()).reshape(np.shape(values))
 
 
-def adjacent(shares: NDArray[Any], most: int) -> Labels:
-    """Runs of neighbouring values of about equal mass, at most `most`; frequent values stay alone."""
-    size = shares.size
-    if size <= most:
-        return np.arange(size)
-    mass = np.maximum(shares, 0) + 1e-12
-    mass = mass / mass.sum()
-    bins = np.minimum(((np.cumsum(mass) - mass / 2) * most).astype(np.int64), most - 1)
-    return np.unique(bins, return_inverse=True)[1].astype(np.int64)
-
-
 def frequent(shares: Table, least: float) -> Labels:
     """Values with at least this share stay alone; all others are one."""
     mass = shares / shares.sum()
@@ -103,66 +89,6 @@ def commonest(shares: NDArray[Any], most: int) -> Labels:
     labels = np.empty(shares.size, np.int64)
     labels[np.argsort(-shares, kind="stable")] = np.minimum(np.arange(shares.size), most - 1)
     return labels
-
-
-class Coarse(NamedTuple):
-    """Of a table, about so many cells; with `ordered`, the first so many values are cut into runs."""
-
-    cells: float
-    ordered: tuple[int, ...] | None = None
-
-
-def merged_values(
-    shares: Sequence[Table], cliques: Sequence[Clique], wanted: Sequence[Coarse | None]
-) -> list[Merged]:
-    """Which values of each table are merged; None for tables that are wanted whole or small enough.
-
-    `shares` are those of all columns.
-    """
-    found: list[Merged] = []
-    for clique, form in zip(cliques, wanted, strict=True):
-        own, labels = tuple(shares[i] for i in clique), None
-        if form is not None:
-            cells = max(_FEWEST, form.cells)
-            inner = form.ordered
-            labels = pair_labels(own, cells) if inner is None else ordered_labels(own, inner, cells)
-        found.append(labels)
-    return found
-
-
-def pair_labels(shares: tuple[Table, ...], cells: float) -> Merged:
-    """Merge columns so that their table has about `cells` cells; None where it has no more now."""
-    sizes = [s.size for s in shares]
-    if math.prod(sizes) <= cells:
-        return None
-    # Columns below the even share keep all values; the others split what is left.
-    wanted = [0.0] * len(sizes)
-    open_columns = list(range(len(sizes)))
-    left = cells
-    while open_columns:
-        even = left ** (1 / len(open_columns))
-        small = [i for i in open_columns if sizes[i] <= even]
-        if not small:
-            for i in open_columns:
-                wanted[i] = even
-            break
-        for i in small:
-            wanted[i] = sizes[i]
-            left /= sizes[i]
-            open_columns.remove(i)
-    return tuple(adjacent(s, max(2, int(w))) for s, w in zip(shares, wanted, strict=True))
-
-
-def ordered_labels(shares: tuple[Table, ...], ordered: tuple[int, ...], cells: float) -> Merged:
-    """`pair_labels` of the first `ordered` values of each column; the others stay by themselves."""
-    inner = tuple(s[:size] for s, size in zip(shares, ordered, strict=True))
-    labels = pair_labels(inner, cells)
-    if labels is None:
-        return None
-    return tuple(
-        np.concatenate([label, label.max() + 1 + np.arange(s.size - label.size)])
-        for label, s in zip(labels, shares, strict=True)
-    )
 
 
 def merge_all(tables: Sequence[NDArray[Any]], labels: Sequence[Merged]) -> list[NDArray[Any]]:

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from understudy._types import Table
-from understudy.models.blocks import Block
+from understudy.models.blocks import Block, normal_scores
 from understudy.models.measured import Labels, merge
-from understudy.models.scores import normal_scores
 
 _ROUNDS = 2
 """So often is one refinement made: what is linear between runs changes the sums of those beside it."""

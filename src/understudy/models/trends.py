@@ -17,9 +17,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from understudy._types import Clique, Table
-from understudy.models.blocks import Block
+from understudy.models.blocks import Block, scores
 from understudy.models.measured import Measured, merge
-from understudy.models.scores import scores
 
 _STEPS, _FURTHEST, _NEAR, _TURN = 4, 1.0, 1e-4, 30.0
 """Of Newton's method; how far λ goes in one; when one is the last; and the logarithm of how far all
@@ -84,10 +83,9 @@ def trends(
         for i in sorted({i for pair in views for i in pair})
     }
     found = [
-        _trend(pair, seen, (estimates[pair[0]], estimates[pair[1]]), (own[pair[0]], own[pair[1]]),
-               rows)
-        for pair, seen in views.items()
-    ]  # fmt: skip
+        _trend((i, j), seen, (estimates[i], estimates[j]), (own[i], own[j]), rows)
+        for (i, j), seen in views.items()
+    ]
     if not found:
         return []
     seen = np.array([(at, variance) for _, at, variance in found])
@@ -151,8 +149,6 @@ def _trend(
     along = np.outer(*own).reshape(-1)
     wanted = expected.reshape(-1) * np.exp(np.clip(at * along, -_FURTHEST, _FURTHEST))
     wanted *= rows / wanted.sum()
-    block = Trend(
-        pair, None, wanted, wanted, wanted, None,
-        along=along, held=held, target=float(held @ expected.reshape(-1)) + beyond * scale,
-    )  # fmt: skip
+    goal = float(held @ expected.reshape(-1)) + beyond * scale
+    block = Trend(pair, None, wanted, wanted, wanted, None, along=along, held=held, target=goal)
     return block, at, noise * (scale / rows) ** 2

@@ -66,12 +66,8 @@ class ExactCounts(Protocol):
         """Whose rows were bounded, and to how many; None where every row counts for itself."""
         ...
 
-    def rows(self) -> Sensitive[int]:
-        """The exact number of rows."""
-        ...
-
     def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Counts, ...]]:
-        """One exact table of counts per clique, from one pass over the rows."""
+        """One exact table of counts per clique, from one pass over the rows; of (), their number."""
         ...
 
     def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[tuple[Counts, Counts], ...]]:
@@ -102,25 +98,29 @@ class HeldValues(Protocol):
 
 
 class Tables:
-    """Opened counts of one table, asked of the source once as long as they fit a bounded cache."""
+    """Opened counts of one table, asked of the source once as long as they fit a bounded cache.
 
-    def __init__(self, counts: ExactCounts, noise: Noise, facts: Facts) -> None:
+    Those `ahead` are counted with the first that are asked for, and kept sealed: in one pass.
+    """
+
+    def __init__(
+        self, counts: ExactCounts, noise: Noise, facts: Facts, ahead: Sequence[Clique] = ()
+    ) -> None:
         self._counts = counts
+        cells = sum(math.prod(facts.shape[i] for i in clique) for clique in ahead)
+        self._ahead = tuple(ahead) if cells <= _CACHE_CELLS else ()
         self._noise = noise
         self.facts = facts
         self._cache: dict[Clique, Sensitive[Counts]] = {}
         self._cached_cells = 0
-        self._number: Sensitive[int] | None = None
         self._last: dict[str, tuple[object, Sensitive[Any]]] = {}
         self._records: tuple[tuple[Clique, ...], Codes, Sensitive[RecordSupport]] | None = None
         self._split: Sensitive[tuple[Codes, Bools]] | None = None
         self.shape = facts.shape
 
     def rows(self) -> int:
-        """The exact number of rows, which is asked of the source once."""
-        if self._number is None:
-            self._number = self._counts.rows()
-        return reveal(self._number)
+        """The exact number of rows."""
+        return int(self.marginals([()])[0])
 
     def total(self) -> int:
         """What shares are taken of: the public number of rows, or the exact one."""
@@ -136,7 +136,8 @@ class Tables:
 
     def marginals(self, cliques: Sequence[Clique]) -> list[Counts]:
         """Exact tables, all at once."""
-        missing = [clique for clique in dict.fromkeys(cliques) if clique not in self._cache]
+        wanted, self._ahead = dict.fromkeys([*cliques, *self._ahead]), ()
+        missing = [clique for clique in wanted if clique not in self._cache]
         fresh: dict[Clique, Counts] = {}
         if missing:
             tables = reveal(self._counts.marginals(missing))

@@ -19,12 +19,13 @@ what could not be allocated, only that it went wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
+from understudy._types import Clique
 from understudy.errors import CountingError, PrivacyError, RelationError, UnderstudyError
 from understudy.privacy.cost import Event, Plan, Zcdp
 from understudy.privacy.exact import ExactCounts, ExactRows, Examples, Facts, Learned, Tables
@@ -104,7 +105,9 @@ class Gate:
         noise: Noise,
         rows_public: int | None = None,
         record: Journal | None = None,
+        ahead: Sequence[Clique] = (),
     ) -> None:
+        """`ahead` says which marginals will be asked about: they are counted in one pass."""
         if charges.private_noise and not noise.private:
             raise PrivacyError("the ledger was promised private noise; this noise is seeded")
         if charges.unit != rows.unit:
@@ -118,12 +121,14 @@ class Gate:
                 f"neighbours = {relation}; nothing was charged or drawn"
             )
         by_row = isinstance(rows, ExactRows | Examples)
-        self._facts = Facts(tuple(rows.shape), relation, rows_public, rows.unit, by_row)
+        facts = self._facts = Facts(tuple(rows.shape), relation, rows_public, rows.unit, by_row)
         self._charges = charges
         self._noise = noise
         self._record = record
         self._rows = (
-            Learned(rows, noise) if isinstance(rows, Examples) else Tables(rows, noise, self._facts)
+            Learned(rows, noise)
+            if isinstance(rows, Examples)
+            else Tables(rows, noise, facts, ahead)
         )
 
     @property

@@ -96,6 +96,11 @@ def tables(rho: Fraction, relation: Relation, number: int = 1) -> Gaussian:
     return gaussian(rho, changes=relation.marginal_l2_squared(number))
 
 
+def lattice(rho: Fraction, relation: Relation, l1: int) -> Laplace:
+    """The least noise on an error in units of 1/`l1` row that costs at most ρ."""
+    return laplace(rho, l1=l1)
+
+
 def errors(rho: Fraction, relation: Relation, number: int) -> Gaussian:
     """The least noise on the L1 errors of so many tables that costs at most ρ."""
     return gaussian(rho, step=relation.marginal_l1(), changes=number)
@@ -117,11 +122,11 @@ def worst(rho: Fraction, relation: Relation, picks: int = 1) -> Selection:
 class Draws(NamedTuple):
     """What a plan asks for `times` times: the least noise at which `number` `of` some kind cost ρ.
 
-    `of` is `tables`, `errors` or `worst`.
+    `of` is `lattice`, `tables`, `errors` or `worst`.
     """
 
     purpose: str
-    of: Callable[[Fraction, Relation, int], Gaussian | Selection]
+    of: Callable[[Fraction, Relation, int], Gaussian | Laplace | Selection]
     rho: Fraction
     number: int
     times: int = 1

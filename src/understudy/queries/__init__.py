@@ -2,7 +2,7 @@
 
 from understudy.constraints.predicate import Predicate
 from understudy.queries.classes import Family, Query, separator
-from understudy.queries.evaluate import MAX_CELLS, cells, count, counts, sizes
+from understudy.queries.evaluate import MAX_CELLS, cells, count, counts
 from understudy.queries.workload import Workload, WorkloadLike, marginals, parse, resolve
 
 __all__ = [
@@ -19,5 +19,4 @@ __all__ = [
     "parse",
     "resolve",
     "separator",
-    "sizes",
 ]

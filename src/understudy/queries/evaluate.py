@@ -30,11 +30,6 @@ def cells(shape: Sequence[int], clique: Clique) -> int:
     return math.prod(shape[i] for i in clique)
 
 
-def sizes(shape: Sequence[int], cliques: Iterable[Clique]) -> list[int]:
-    """`cells` of every clique."""
-    return [cells(shape, clique) for clique in cliques]
-
-
 def count(
     codes: Sequence[NDArray[np.unsignedinteger]], shape: Sequence[int], clique: Clique
 ) -> Whole:

@@ -114,13 +114,14 @@ def require_room(prepared: Prepared) -> None:
     The limits of the format hold for genuine releases too: one that is too large to be saved, or that
     both verifiers would refuse, must not cost a budget first.
     """
-    schema, charges = prepared.schema, prepared.game_plan.to_json()
+    schema, plan = prepared.schema, prepared.plan.to_json()
+    charges = plan if prepared.inner is None else prepared.game_plan.to_json()
     reserved: dict[str, Any] = {  # what the ledger will say, but for who made it and when
         "reservation": "-",
         "budget": prepared.budget.to_json(),
         "relation": str(prepared.design.relation),
         "noise": "opendp",
-        "plan": prepared.plan.to_json(),
+        "plan": plan,
         "facts": dict(prepared.facts),
     }
     if schema.unit is not None:
@@ -397,7 +398,8 @@ class Bundle:
     @cached_property
     def unit(self) -> Unit | None:
         """Whom the account is kept for."""
-        return Unit.from_json(self.reserve.get("unit"))
+        unit = self.reserve.get("unit")
+        return None if unit is None else Unit.from_json(unit)
 
     @cached_property
     def certificate(self) -> Certificate:

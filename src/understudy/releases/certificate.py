@@ -33,7 +33,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,9 +66,22 @@ _TABULATED = 20_000_000  # Cells up to which marginals are compared as whole tab
 _ROWS_SHARE = 0.2  # Of the failure probability, what covers a privately measured n
 
 
-def worst_charge(rho: Fraction) -> Charge:
-    """The charge of the bound on the maximum: pure ε with ε·tanh(ε/2) ≤ ρ."""
-    return Charge(WORST, planning.laplace(rho, l1=LATTICE))
+class Events(NamedTuple):
+    """What the plan has for the certificate itself; None where n is public, or it is not asked for."""
+
+    worst: Laplace
+    rows: Gaussian | None
+    variation: Gaussian | None
+
+    @classmethod
+    def of(cls, plan: Plan) -> Events:
+        """The events of its charges."""
+        events = {charge.purpose: charge.event for charge in plan.charges}
+        worst, rows, variation = events[WORST], events.get(ROWS), events.get(VARIATION)
+        assert isinstance(worst, Laplace)
+        assert isinstance(rows, Gaussian | None)
+        assert isinstance(variation, Gaussian | None)
+        return cls(worst, rows, variation)
 
 
 def variation_charge(
@@ -159,7 +172,7 @@ class Certificate:
 
     def seen(self, plan: Plan, rows: int) -> tuple[float, float]:
         """The worst error as it was measured, and the scale of its Laplace noise, as shares of rows."""
-        event = plan.event(WORST, Laplace)
+        event = Events.of(plan).worst
         return self.worst / (event.l1 * rows), event.scale / (event.l1 * rows)
 
     def bounded(self, plan: Plan, *, population: bool = False) -> Certificate:
@@ -167,15 +180,15 @@ class Certificate:
         worst_beta, rows_beta, variation_beta = _failures(
             self.beta, self.rows_public is None, self.variations_measured is not None
         )
-        n = _rows_bound(plan, self.rows_measured, self.rows_public, rows_beta)
-        event = plan.event(WORST, Laplace)
+        event, rows, variation = Events.of(plan)
+        n = _rows_bound(rows, self.rows_measured, self.rows_public, rows_beta)
         margin = _laplace_margin(event.scale, worst_beta)
         bound = min(1.0, (max(self.worst, 0) + margin) / (event.l1 * n))
         variations = None
         if self.variations_measured is not None:
-            noise = plan.event(VARIATION, Gaussian)
+            assert variation is not None
             count = len(self.variations_measured)
-            margin = _gaussian_margin(noise.sigma, 1 - (1 - variation_beta) ** (1 / count))
+            margin = _gaussian_margin(variation.sigma, 1 - (1 - variation_beta) ** (1 / count))
             variations = tuple(
                 min(1.0, (max(v, 0) + margin) / (2 * VARIATION_GRID * n))
                 for v in self.variations_measured
@@ -206,7 +219,7 @@ def certify(
     """
     size, facts = int(codes[0].size) if views is None else views.total, gate.facts
     sizes = [math.prod(facts.shape[i] for i in clique) for clique in cliques]
-    variations, varied = None, VARIATION in plan
+    variations, varied = None, Events.of(plan).variation is not None
     if varied or classes or views is not None or sum(sizes) <= _TABULATED:
         tables = counts(codes, facts.shape, cliques) if views is None else views.tables(cliques)
         if classes:
@@ -233,8 +246,8 @@ def certify(
 
 def forecast_margin(plan: Plan, beta: float, rows: int, rows_private: bool) -> float:
     """How much the certificate adds to the true worst error: noise margin plus its mean of zero."""
-    event = plan.event(WORST, Laplace)
-    worst_beta, _, _ = _failures(beta, rows_private, VARIATION in plan)
+    event, _, variation = Events.of(plan)
+    worst_beta, _, _ = _failures(beta, rows_private, variation is not None)
     return _laplace_margin(event.scale, worst_beta) / (event.l1 * max(rows, 1))
 
 
@@ -245,12 +258,14 @@ def _failures(beta: float, rows_private: bool, variations: bool) -> tuple[float,
     return (left / 2, rows_beta, left / 2) if variations else (left, rows_beta, 0.0)
 
 
-def _rows_bound(plan: Plan, rows_measured: int | None, rows_public: int | None, beta: float) -> int:
+def _rows_bound(
+    noise: Gaussian | None, rows_measured: int | None, rows_public: int | None, beta: float
+) -> int:
     if rows_public is not None:
         return max(1, rows_public)
     assert rows_measured is not None
-    event = plan.event(ROWS, Gaussian)
-    return max(1, rows_measured - _gaussian_margin(event.sigma, beta))
+    assert noise is not None
+    return max(1, rows_measured - _gaussian_margin(noise.sigma, beta))
 
 
 def _laplace_margin(scale: float, beta: float) -> int:

@@ -29,7 +29,7 @@ from understudy.models import Weighted
 from understudy.models.conditioning import Part, Shares, as_records, conditioned, matched
 from understudy.players.base import Model
 from understudy.queries import Predicate
-from understudy.releases.rows import decoded
+from understudy.releases.rows import fresh_rows
 from understudy.schema import Identifier, Schema
 
 NOT_CERTIFIED = "these rows are conditioned: the certificate does not cover them"
@@ -161,8 +161,7 @@ class Subject:
             rng = np.random.default_rng(seeds.spawn(1)[0])
             many = min(most, rows - done)
             if where is None:
-                codes = self.model.sample(many, rng)
-                table = decoded(self.schema, self.model, codes, rng, first + done)
+                _, table = fresh_rows(self.schema, self.model, many, rng, first + done)
             else:
                 table = self._accepted(many, rng, where, first + done)
             yield table.replace_schema_metadata(self.asked.metadata) if self.asked else table
@@ -172,7 +171,7 @@ class Subject:
         kept: list[pa.Table] = []
         have, drawn, many = 0, 0, rows
         while have < rows or not kept:
-            table = decoded(self.schema, self.model, self.model.sample(many, rng), rng)
+            _, table = fresh_rows(self.schema, self.model, many, rng)
             fits = table.filter(pa.array(where.rows(table)))
             kept.append(fits.slice(0, rows - have))
             drawn, have = drawn + many, have + kept[-1].num_rows

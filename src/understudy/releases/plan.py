@@ -34,9 +34,10 @@ from understudy.game.methods import method as named_method
 from understudy.game.methods.maxent import MaxEntMethod
 from understudy.models.families import expected_seconds
 from understudy.privacy import accounting, planning
-from understudy.privacy.budget import Budget, Exact, decimal, exact
-from understudy.privacy.cost import Charge, Gaussian, Plan, Zcdp
+from understudy.privacy.budget import Budget, decimal, exact
+from understudy.privacy.cost import Gaussian, Plan, Zcdp
 from understudy.privacy.ledger import refined
+from understudy.privacy.planning import Draws
 from understudy.privacy.questions import MOST_SYNTHETIC
 from understudy.privacy.relation import Relation
 from understudy.queries import Workload, resolve
@@ -79,7 +80,7 @@ def design_of(
         schema.apart,
         schema.ordered,
         schema.weight,
-        schema.twins,
+        schema.twins if isinstance(schema, FamilySchema) else (),
         project=schema.project if schema.constrained else None,
     )
 
@@ -108,32 +109,30 @@ class Blueprint:
     @cached_property
     def _shares(self) -> dict[str, Fraction]:
         """Of ρ; they add up to 1."""
-        private = self.design.rows is None
-        shares: dict[str, Exact] = {"certificate": self.share}
+        shares = {"certificate": self.share}
         if self.variations:
             shares["variation"] = 2 * self.share
-        if private:
+        if self.design.rows is None:
             shares["rows"] = _ROWS_SHARE
-        shares["game"] = 1 - self.share * (3 if self.variations else 1) - _ROWS_SHARE * private
-        return planning.split(Fraction(1), shares)
+        game = 1 - sum(shares.values(), Fraction(0))
+        if game <= 0:
+            said = "total variations take twice as much again; give less than 0.33"
+            raise InputError(f"certificate_share = {float(self.share):g} is too large: {said}")
+        return shares | {"game": game}
 
     def plan(self, rho: Fraction) -> Plan:
         """The charges of a whole release. They cost at most ρ, nominally where rows are sampled."""
         part = {name: rho * share for name, share in self._shares.items()}
-        charges: list[Charge] = []
+        relation, tables = self.design.relation, len(self.design.cliques)
+        worst = part["certificate"]
+        own = [Draws(certificates.WORST, planning.lattice, worst, certificates.LATTICE)]
         if "rows" in part:
-            charges.append(Charge(certificates.ROWS, planning.gaussian(part["rows"])))
-        charges += self.method.charges(self.design, part["game"])
-        charges.append(certificates.worst_charge(part["certificate"]))
+            own.append(Draws(certificates.ROWS, planning.tables, part["rows"], 1))
+        bound, *rows = planning.charges(relation, own)
+        charges = [*rows, *self.method.charges(self.design, part["game"]), bound]
         if self.variations:
-            charges.append(
-                certificates.variation_charge(
-                    part["variation"],
-                    self.design.relation,
-                    len(self.design.cliques),
-                    "rows" not in part,
-                )
-            )
+            rho, public = part["variation"], "rows" not in part
+            charges.append(certificates.variation_charge(rho, relation, tables, public))
         return Plan(tuple(charges))
 
 
@@ -312,18 +311,18 @@ def prepare(schema: Schema, options: Options | None = None, /, **choices: Any) -
         budget = Budget.of(epsilon, options.delta)
     rho, plan = planning.calibrated(draft.blueprint.plan, budget, group(schema.unit))
     draft.method.confirm(draft.design, plan)
-    if draft.design.rows is None and options.rows is None:
+    if options.rows is None:
         _require_countable(plan, budget)
     return Prepared(**vars(draft), budget=budget, rho=rho, plan=plan)
 
 
 def _require_countable(plan: Plan, budget: Budget) -> None:
     """As many rows are made as there seem to be: that must not be noise by the million."""
-    event = plan.event(certificates.ROWS, Gaussian)
-    if event.sigma > _MOST_NOISE:
+    noise = certificates.Events.of(plan).rows
+    if noise is not None and noise.sigma > _MOST_NOISE:
         raise InputError(
             f"epsilon = {float(budget.epsilon):g} is so small that the number of rows would be noise, "
-            f"of a standard deviation of {event.sigma:.2g} rows: say how many to make with rows "
+            f"of a standard deviation of {noise.sigma:.2g} rows: say how many to make with rows "
             f"(--rows N), declare rows_public (--rows-public N), or take a larger epsilon"
         )
 
@@ -459,11 +458,14 @@ def _draft(
         wanted = options.workload if options.workload is not None else schema.usual_workload()
         workload = resolve(wanted, schema, max_cells=chosen.max_cells)
         if options.purposes:
-            workload = widened(workload, options.purposes, schema)
-    resolve(workload, schema, max_cells=chosen.max_cells)
+            wider = widened(workload, options.purposes, schema)
+            workload = resolve(wider, schema, max_cells=chosen.max_cells)
+    else:
+        resolve(workload, schema, max_cells=chosen.max_cells)
     if options.variations:
         resolve(workload, schema)  # total variations are taken over whole tables
-    if method == "auto" and not workload.plain:
+    design = design_of(schema, workload, relation, rows_public)
+    if method == "auto" and design.families:
         chosen = named_method("fem", **parameters)
     if isinstance(schema, FamilySchema):
         chosen = _for_families(chosen, schema, rows_public, options)
@@ -472,9 +474,7 @@ def _draft(
             f'method = {chosen.name}: with weight = "equal" rows are released by maxent, for '
             f"marginals; leave the method out"
         )
-    design = design_of(schema, workload, relation, rows_public)
-    chosen.require_classes(design)
-    chosen.check(design)
+    chosen.accept(design)
     return Draft(schema, workload, Blueprint(chosen, design, share, options.variations), options)
 
 
@@ -503,7 +503,8 @@ def _for_families(
 def _rows_public(
     declared: int | None, schema: Schema, relation: Relation, budget: Budget
 ) -> int | None:
-    rows = declared if declared is not None else schema.number_public
+    rows = schema.number_public if isinstance(schema, FamilySchema) else schema.rows_public
+    rows = rows if declared is None else declared
     if rows is None and relation is Relation.REPLACE:
         raise InputError(
             "neighbours = replace makes the number of rows public: declare it with rows_public "

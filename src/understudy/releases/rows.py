@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,14 +34,14 @@ def drawn_rows(
     A generator of their own, so that whoever has model and key has the rows; docs/bundle.md says how.
     """
     rng = np.random.default_rng(np.random.SeedSequence(key, spawn_key=(0,)))
+    return fresh_rows(schema, model, rows, rng)
+
+
+def fresh_rows(
+    schema: Schema, model: Model, rows: int, rng: Rng, first: int = 1
+) -> tuple[list[NDArray[Any]], pa.Table]:
+    """(codes, rows) of a model, whose values lie together as it says."""
     codes = schema.project(model.sample(rows, rng))
-    return codes, decoded(schema, model, codes, rng)
-
-
-def decoded(
-    schema: Schema, model: Model, codes: Sequence[NDArray[Any]], rng: Rng, first: int = 1
-) -> pa.Table:
-    """Rows of these codes, whose values lie together as the model says."""
     copula = model.copula if isinstance(model, Weighted) else None
-    scores = {} if copula is None else copula.scores(schema.project(codes), rng)
-    return schema.decode(codes, rng, first=first, scores=scores)
+    scores = {} if copula is None else copula.scores(codes, rng)
+    return codes, schema.decode(codes, rng, first=first, scores=scores)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from understudy._types import Clique
 from understudy._version import __version__
 from understudy.errors import InputError, WorkError
 from understudy.game.forecast import Errors, shown, updated
@@ -25,7 +26,6 @@ from understudy.models import Empirical, Measured, Weighted
 from understudy.models.measured import total
 from understudy.models.weighted import swaps_for
 from understudy.players.base import Played, play
-from understudy.privacy.cost import Gaussian
 from understudy.privacy.exact import ExactRows
 from understudy.privacy.gate import Gate
 from understudy.privacy.journal import Journal
@@ -48,8 +48,8 @@ from understudy.releases.rows import drawn_rows, together
 from understudy.releases.warm import warmed
 from understudy.schema import Schema
 from understudy.schema.family import FamilySchema
-from understudy.source import read
-from understudy.source.base import Bindable, Watchable, is_bindable
+from understudy.source import bindable, read
+from understudy.source.base import Bindable, Watchable
 from understudy.source.families import FamilySource
 
 _ONE_OFF = "this table"
@@ -120,16 +120,15 @@ class Reserved:
     def run(self, progress: Watch = silent) -> Release:
         """Everything after the reservation: find domains, measure, play, sample, certify, settle."""
         closed = self if self.looked is None else self._closed(self.looked, progress)
-        made = closed._play(closed._gate(closed.bound), progress)
+        ahead = closed.prepared.method.counted(closed.prepared.design)
+        made = closed._play(closed._gate(closed.bound, ahead), progress)
         if self.journal is not None:
             self.journal.close()
         return replace(made, _account=self.charged_to)
 
-    def _gate(self, counts: Any) -> Gate:
-        design = self.prepared.design
-        return Gate(
-            counts, self.reservation, design.relation, self.noise, design.rows, self.journal
-        )
+    def _gate(self, counts: Any, ahead: Sequence[Clique] = ()) -> Gate:
+        relation, rows = self.prepared.design.relation, self.prepared.design.rows
+        return Gate(counts, self.reservation, relation, self.noise, rows, self.journal, ahead)
 
     def _closed(self, looked: private_facts.Look, progress: Watch) -> Reserved:
         """The same with every domain found, and the zCDP filter filled by a plan for these."""
@@ -155,9 +154,9 @@ class Reserved:
         if measured is not None and progress is not silent:
             progress(Progress("playing", 0, 1, seconds=prepared.seconds(count)))
         query, data = method.players(design, plan)
-        sigma = 0.0
-        if measured is not None and design.weight == 1:  # families are counted otherwise
-            sigma = plan.event(certificates.ROWS, Gaussian).sigma
+        noise = certificates.Events.of(plan).rows
+        # Families are counted otherwise.
+        sigma = 0.0 if noise is None or design.weight > 1 else noise.sigma
         played = play(design.problem(estimate, sigma), query, data, gate, rng, progress)
         model = played.model
         tables = [t for answers in played.answers for t in answers if isinstance(t, Measured)]
@@ -179,7 +178,6 @@ class Reserved:
             model = together(schema, model)
             codes, synthetic = drawn_rows(schema, model, size, self.key)
         views = None if families is None else families.views
-        progress(Progress("sampling", 1, 1))
         progress(Progress("certifying", 0, 1))
         certificate = certificates.certify(
             gate,
@@ -206,7 +204,7 @@ class Reserved:
             "rows_estimate": estimate,
             "plan": plan,
             "entries": tuple(self.reservation.entries()),
-            "method": method.describe(),
+            "method": prepared.facts["method"],
             # What an interrupted release drew with test noise stays what it is.
             "private": self.noise.private and self.reservation.private_noise,
             "theorem": method.judged(design, plan, estimate, prepared.beta, model, size),
@@ -237,7 +235,7 @@ def reserve(
     is reserved.
     """
     options, schema = prepared.options, prepared.declared or prepared.schema
-    source: Bindable = table if is_bindable(table) else _source(table)
+    source = bindable(table)
     if isinstance(schema, FamilySchema) and not isinstance(source, FamilySource):
         source = FamilySource(read(table))  # one flat table
     noise = OpenDPNoise() if noise is None else noise
@@ -259,7 +257,6 @@ def reserve(
         looked = private_facts.look(source, schema) if schema.undeclared else None
         bound = _watched(source.bind(schema) if looked is None else looked.fine, progress)
         _require_rows(prepared, bound, source)
-        progress(Progress("reading", 1, 1))
         charged_to = _named(account, options)
         if account is None:
             account = _one_off(stack, prepared, journal)
@@ -295,13 +292,6 @@ def reserve(
         )
 
 
-def _source(table: Any) -> Bindable:
-    """A table, or a pair of parents and children."""
-    if isinstance(table, tuple) and len(table) == 2:
-        return FamilySource(read(table[0]), read(table[1]))
-    return read(table)
-
-
 def _watched(counts: Any, progress: Watch) -> Any:
     """Counts of rows that stay where they are take long: they say how far they are."""
     if isinstance(counts, Watchable) and progress is not silent:
@@ -332,9 +322,10 @@ def _forecast(
     A measured n is taken for 1.64σ less than it seems: where n itself is noise, so is all else.
     """
     design, rows = prepared.design, prepared.design.rows
+    noise = certificates.Events.of(prepared.plan).rows
     if rows is None:
-        event = prepared.plan.event(certificates.ROWS, Gaussian)
-        rows = max(1, (measured or 1) - math.ceil(1.64 * event.sigma))
+        assert noise is not None
+        rows = max(1, (measured or 1) - math.ceil(1.64 * noise.sigma))
     before = prepared.method.errors(design, prepared.plan, rows)
     if before is None:
         return None
@@ -350,21 +341,14 @@ def _forecast(
 def _one_off(stack: ExitStack, prepared: Prepared, journal: Journal | None) -> Ledger:
     """A ledger of the release's own, on disk while it runs; its entries end up in the bundle.
 
-    With a journal it lies beside it, and is there again when the release goes on. Composition is
-    basic: there is one release, which is planned to use all of it.
+    With a journal it lies beside it, and is there again when the release goes on.
     """
     place = None
     if journal is not None:
         place = journal.own_ledger()
         stack.callback(journal.forget_ledger)
-    own = stack.enter_context(own_ledger(place))
-    unit = prepared.schema.unit
-    own.open_dataset(
-        _ONE_OFF,
-        prepared.budget,
-        prepared.design.relation,
-        "basic",
-        prepared.design.rows,
-        None if unit is None else unit.column,
+    unit, design = prepared.schema.unit, prepared.design
+    column = None if unit is None else unit.column
+    return stack.enter_context(
+        own_ledger(_ONE_OFF, prepared.budget, design.relation, design.rows, column, place)
     )
-    return own

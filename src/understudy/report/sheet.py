@@ -217,11 +217,14 @@ def _data(release: Release) -> tuple[Item, ...]:
 def _guarantee(release: Release) -> tuple[Item, ...]:
     unit = release.schema.unit
     spent = accounting.epsilon(release.plan, release.budget.delta, group(unit))
+    promised = f"ε = {release.epsilon:g}, δ = {wording.small(release.delta)}"
+    kind = "approximate" if release.delta else "pure"
+    others = f"{FILL_IN}; their ε adds up, see the ledger"
+    trust = "central: the custodian holds the rows; recipients need not be trusted"
+    noise = "not seeded" if release.private else "SEEDED TEST NOISE: this release is NOT PRIVATE"
     return (
-        Item("privacy parameters", f"ε = {release.epsilon:g}, δ = {wording.small(release.delta)}",
-             where="ISO 7.3.4, 8.2.2; NIST: ε, δ"),
-        Item("definition", "approximate differential privacy" if release.delta else
-             "pure differential privacy", where="NIST: privacy guarantee"),
+        Item("privacy parameters", promised, where="ISO 7.3.4, 8.2.2; NIST: ε, δ"),
+        Item("definition", f"{kind} differential privacy", where="NIST: privacy guarantee"),
         Item("unit of privacy", release.promise, where="NIST: unit of privacy"),
         Item("what that means", words.promise(release), "a theorem", "ISO 8.2.2"),
         Item(
@@ -229,30 +232,24 @@ def _guarantee(release: Release) -> tuple[Item, ...]:
             f"ε = {spent.epsilon:.4g} at δ = {wording.small(float(spent.delta))}, by {spent.by}",
             where="NIST: composition",
         ),
-        Item("other releases of the same rows", f"{FILL_IN}; their ε adds up, see the ledger",
-             where="NIST: composition"),
-        Item(
-            "trust model",
-            "central: the custodian holds the rows; recipients need not be trusted",
-            "documentation",
-            "NIST: trust model",
-        ),
-        Item(
-            "noise",
-            "not seeded" if release.private else "SEEDED TEST NOISE: this release is NOT PRIVATE",
-        ),
-    )  # fmt: skip
+        Item("other releases of the same rows", others, where="NIST: composition"),
+        Item("trust model", trust, "documentation", "NIST: trust model"),
+        Item("noise", noise),
+    )
 
 
 def _attacks(release: Release, audit: Mapping[str, Any] | None) -> tuple[Item, ...]:
+    worst = "the worst case over all people and all attackers, not an average"
+    by = "the definition of differential privacy"
+    drawn = (
+        f"rows are drawn from a model fitted to noisy answers (method {release.method.get('name')}); "
+        "one may equal an original row by chance"
+    )
     common = (
-        Item("risk that is bounded", "the worst case over all people and all attackers, not an average",
-             "the definition of differential privacy", "ISO 7.3.2, 7.3.3"),
-        Item("transformation", f"rows are drawn from a model fitted to noisy answers (method "
-             f"{release.method.get('name')}); one may equal an original row by chance",
-             where="ISO 8.3.3"),
+        Item("risk that is bounded", worst, by, "ISO 7.3.2, 7.3.3"),
+        Item("transformation", drawn, where="ISO 8.3.3"),
         Item("other measures in the recipients' environment", FILL_IN, where="ISO 8.3.2"),
-    )  # fmt: skip
+    )
     if audit is None:
         none = Item("adversarial testing", f"{FILL_IN}; no audit was given", where="ISO 8.2.3")
         return (*common, none)
@@ -271,39 +268,45 @@ def _attacks(release: Release, audit: Mapping[str, Any] | None) -> tuple[Item, .
 
 
 def _accuracy(release: Release) -> tuple[Item, ...]:
+    covered = (
+        f"{words.tables(release)}; the rows in the release alone, not rows that are drawn later, and "
+        "nothing about tables outside the workload"
+    )
+    small = "groups of fewer rows than the error are mostly noise and model"
     return (
         Item("certified error", f"{release.certificate}", where="NIST: utility"),
-        Item("what it covers", f"{words.tables(release)}; the rows in the release alone, not rows that "
-             "are drawn later, and nothing about tables outside the workload", where="NIST: utility"),
-        Item("small groups", "groups of fewer rows than the error are mostly noise and model",
-             "documentation", "NIST: bias (statistical)"),
+        Item("what it covers", covered, where="NIST: utility"),
+        Item("small groups", small, "documentation", "NIST: bias (statistical)"),
         Item("bias in the original rows and in their use", FILL_IN, where="NIST: bias"),
         Item("whether that is accurate enough for the purpose", FILL_IN, where="NIST: utility"),
-    )  # fmt: skip
+    )
 
 
 def _implementation(release: Release) -> tuple[Item, ...]:
     events = Counter(type(charge.event).__name__ for charge in release.plan)
     drawn = ", ".join(f"{number} × {name}" for name, number in sorted(events.items()))
+    ledger = f"{len(release.entries)} entries, each charged before its draw; head {release.head}"
+    verify = "understudy verify DIR; a second verifier of one file is tools/verify_release.py"
+    hazards = (
+        "counts get discrete noise on integers; timing is not defended against: the custodian's "
+        "machine is trusted"
+    )
+    side, told = "NIST: hazards (side channels)", "documentation"
     return (
         Item("mechanisms", drawn, where="NIST: algorithms"),
-        Item("ledger", f"{len(release.entries)} entries, each charged before its draw; head "
-             f"{release.head}", where="NIST: composition; ISO 9"),
-        Item("how anybody checks it", "understudy verify DIR; a second verifier of one file is "
-             "tools/verify_release.py", "documentation", "ISO 8.3.4"),
-        Item("floating-point noise, timing", "counts get discrete noise on integers; timing is not "
-             "defended against: the custodian's machine is trusted", "documentation",
-             "NIST: hazards (side channels)"),
+        Item("ledger", ledger, where="NIST: composition; ISO 9"),
+        Item("how anybody checks it", verify, told, "ISO 8.3.4"),
+        Item("floating-point noise, timing", hazards, told, side),
         Item("access control and security where the rows are", FILL_IN, where="NIST: security"),
-    )  # fmt: skip
+    )
 
 
 def _governance(curator: str) -> tuple[Item, ...]:
+    budget = "budget for all releases of these rows, and what is left of it"
     return (
         Item("responsible", curator, "custodian", "ISO 9.2.2"),
         Item("policies, approval and its date", FILL_IN, where="ISO 9.2.3"),
         Item("agreements with recipients", FILL_IN, where="ISO 9.2"),
         Item("review after publication, incidents, withdrawal", FILL_IN, where="ISO 9.3"),
-        Item("budget for all releases of these rows, and what is left of it", FILL_IN,
-             where="NIST: composition"),
-    )  # fmt: skip
+        Item(budget, FILL_IN, where="NIST: composition"),
+    )

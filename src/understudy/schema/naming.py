@@ -38,8 +38,8 @@ class Names:
                 return ("child" if table == self.child else "sibling"), name
             if table == self.child and name in figures:
                 return ("parent" if name == "count" else "child"), name
-        held = [m for m, names in zip(TABLES, (self.parents, self.children), strict=True)
-                if word in names]  # fmt: skip
+        tables = zip(TABLES, (self.parents, self.children), strict=True)
+        held = [m for m, names in tables if word in names]
         if len(held) > 1:
             raise SchemaError(
                 f"column {word!r} is in both tables; write {self.parent}.{word} or "

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from understudy.errors import InputError
-from understudy.source.base import Native, Source, is_bindable, read_table
+from understudy.source.base import Bindable, Native, Source, is_bindable, read_table
 from understudy.source.frames import frame_source, to_frame
 from understudy.source.spark import SparkSource, is_master, spark_table
 
-__all__ = ["Native", "Source", "read", "read_table", "shown", "to_frame"]
+__all__ = ["Native", "Source", "bindable", "read", "read_table", "shown", "to_frame"]
 
 _ENGINES = (None, "memory", "duckdb")
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
@@ -95,6 +95,17 @@ def read(
     from understudy.source.duckdb import DuckDBSource
 
     return DuckDBSource(files, nulls, memory_limit=room)
+
+
+def bindable(table: Any) -> Bindable:
+    """What a release can count: a table that counts for itself, or is read; a pair is a family."""
+    if is_bindable(table):
+        return table
+    if isinstance(table, tuple) and len(table) == 2:
+        from understudy.source.families import FamilySource
+
+        return FamilySource(read(table[0]), read(table[1]))
+    return read(table)
 
 
 def shown(data: str) -> str:

@@ -156,16 +156,11 @@ class SealedCounts(ABC):
         self.shape: tuple[int, ...] = tuple(schema.shape)
         self.unit = schema.unit
 
-    def rows(self) -> Sensitive[int]:
-        """The exact number of rows, or weight of views, sealed.
-
-        One neighbour (add-remove) changes it by 1, or by at most `unit.max_rows`.
-        """
-        (total,) = self._dense([()])
-        return Sensitive(int(total))
-
     def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Whole, ...]]:
-        """Exact marginal tables, sealed. One neighbour moves `Relation.multiplicity` of each."""
+        """Exact marginal tables, sealed; of (), the number of rows, or the weight of views.
+
+        One row moves `Relation.multiplicity` cells of each by one, a unit as many as its rows do.
+        """
         return Sensitive(self._dense(cliques))
 
     def sparse(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Sparse, ...]]:

@@ -48,10 +48,6 @@ class TinyCounts:
         self.unit: Unit | None = None
         self._rows = tuple(tuple(row) for row in rows)
 
-    def rows(self) -> Sensitive[int]:
-        """The exact number of rows."""
-        return Sensitive(len(self._rows))
-
     def marginals(self, cliques: Sequence[Clique]) -> Sensitive[tuple[Whole, ...]]:
         """One exact table per clique."""
         return Sensitive(tuple(table_of(self._rows, self.shape, clique) for clique in cliques))

@@ -78,9 +78,6 @@ class Codes:
     def __init__(self, codes, shape):
         self._codes, self.shape = [np.asarray(c, np.uint16) for c in codes], tuple(shape)
 
-    def rows(self):
-        return Sensitive(self._codes[0].size)
-
     def marginals(self, cliques):
         return Sensitive(tuple(counts(self._codes, self.shape, cliques)))
 

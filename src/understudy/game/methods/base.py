@@ -42,7 +42,7 @@ from understudy.players.base import DataPlayer, Model, Problem, QueryPlayer, req
 from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Gaussian, Plan, Selection
 from understudy.privacy.relation import Relation
-from understudy.queries import MAX_CELLS, Family, sizes
+from understudy.queries import MAX_CELLS, Family
 
 _ASSUMED_ROWS = 10_000
 
@@ -173,11 +173,11 @@ class Design:
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The cells of every clique of the workload."""
-        return tuple(sizes(self.shape, self.cliques))
+        return tuple(math.prod(self.shape[i] for i in clique) for clique in self.cliques)
 
     def cells(self, cliques: Iterable[Clique]) -> int:
         """The cells of some marginals, all together."""
-        return sum(sizes(self.shape, cliques))
+        return sum(math.prod(self.shape[i] for i in clique) for clique in cliques)
 
     @property
     def universe(self) -> int:
@@ -201,8 +201,7 @@ class Design:
     @cached_property
     def pair_sizes(self) -> dict[Clique, int]:
         """The cells of these pairs."""
-        pairs = tuple(self.pair_weights)
-        return dict(zip(pairs, sizes(self.shape, pairs), strict=True))
+        return {(i, j): self.shape[i] * self.shape[j] for i, j in self.pair_weights}
 
     @property
     def assumed_rows(self) -> int:
@@ -296,6 +295,15 @@ class Method(ABC):
                 for limit in get_args(hints[name])[1:]:
                     self.require(limit, **{name: value})
 
+    def accept(self, design: Design) -> None:
+        """`check`, and refuse other queries than cells of marginals where none are served."""
+        if design.families and not self.classes:
+            kinds = ", ".join(dict.fromkeys(family.kind for family in design.families))
+            raise InputError(
+                f"method = {self.name} serves marginals only, the workload has {kinds}; use fem"
+            )
+        self.check(design)
+
     @abstractmethod
     def charges(self, design: Design, rho: Fraction) -> tuple[Charge, ...]:
         """What the players will draw at most; costs at most ρ in zCDP."""
@@ -303,6 +311,10 @@ class Method(ABC):
     @abstractmethod
     def players(self, design: Design, plan: Plan) -> tuple[QueryPlayer, DataPlayer[Any]]:
         """The pairing, with scales taken from the plan."""
+
+    def counted(self, design: Design) -> tuple[Clique, ...]:
+        """Marginals that will be asked about, counted in one pass: the certificate's, and columns."""
+        return (*design.columns, *design.cliques)
 
     def query_player(self, design: Design, plan: Plan) -> QueryPlayer:
         """The one that draws, or one that draws as much: enough to see what the plan paid for."""
@@ -344,14 +356,6 @@ class Method(ABC):
                 f"method = {self.name} keeps one number for each of the {design.universe:.3g} "
                 f"possible rows, above its limit of {limit:.3g}; use method = auto, or fewer columns "
                 f"or bins"
-            )
-
-    def require_classes(self, design: Design) -> None:
-        """Refuse other queries than cells of marginals where the method does not serve them."""
-        if design.families and not self.classes:
-            kinds = ", ".join(dict.fromkeys(family.kind for family in design.families))
-            raise InputError(
-                f"method = {self.name} serves marginals only, the workload has {kinds}; use fem"
             )
 
     def describe(self) -> dict[str, Any]:

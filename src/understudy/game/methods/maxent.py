@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from itertools import combinations
+from functools import cache
+from itertools import chain, combinations
 from typing import Any
 
 from understudy._types import Clique
@@ -126,11 +127,17 @@ class MaxEntMethod(Method):
         draws.append(Draws(Survey.AGAIN, tables, again, units, rounds))
         return planning.charges(design.relation, draws)
 
+    def counted(self, design: Design) -> tuple[Clique, ...]:
+        """And pairs, and what is looked at outside the workload."""
+        closure = self._closure(design)
+        beyond = self._beyond(design, closure).values()
+        return (*Method.counted(self, design), *closure, *chain(*beyond))
+
     def players(
         self, design: Design, plan: Plan
     ) -> tuple[Opening | Survey | WorstAgain, Particles]:
         """The survey, or selections, against weighted records; columns alone without pairs."""
-        closure, sigma = self._closure(design), _sigmas(plan)
+        closure, sigma, times = self._closure(design), _sigmas(plan), _times(plan)
         data = Particles(
             self.records, ordered=_in_order(design), twins=design.twins, told=design.told
         )
@@ -148,7 +155,7 @@ class MaxEntMethod(Method):
             return first, data
         if WorstAgain.AGAIN in sigma:
             picks = plan.event(WorstAgain.SELECT, Selection).k
-            rounds, noise = plan[WorstAgain.SELECT].times, sigma[WorstAgain.AGAIN]
+            rounds, noise = times[WorstAgain.SELECT], sigma[WorstAgain.AGAIN]
             return WorstAgain(first, closure, noise, picks, rounds, _PENALTY), data
         slots, higher = _slots(design, closure, sigma[Survey.AGAIN])
         survey = Survey(
@@ -160,7 +167,7 @@ class MaxEntMethod(Method):
             self._units(closure),
             sigma[Survey.AGAIN],
             _column_weights(design),
-            plan[Survey.AGAIN].times,
+            times[Survey.AGAIN],
             tuple(
                 Interactions(
                     order,
@@ -188,7 +195,7 @@ class MaxEntMethod(Method):
             measured = f"all {d} columns and {many:,} of {pairs} are measured"
             rest = f"the other {left:,} follow from the model alone"
         elif closure:
-            times = plan[Survey.AGAIN].times * self._units(closure)
+            times = _times(plan)[Survey.AGAIN] * self._units(closure)
             measured += f"; the least accurate again, {times} times in all"
         return Forecast(
             f"{measured}; {rest}",
@@ -248,7 +255,7 @@ class MaxEntMethod(Method):
         if WorstAgain.AGAIN in sigma:
             spread = _picked(plan) * sigma[WorstAgain.AGAIN] ** -2
         else:
-            times = self._units(closure) * plan[Survey.AGAIN].times
+            times = self._units(closure) * _times(plan)[Survey.AGAIN]
             spread = times * sigma[Survey.AGAIN] ** -2
         weights = design.pair_weights
         total = sum(weights[pair] for pair in closure)
@@ -319,7 +326,14 @@ def _split(
     shares = {"one": one, "pairs": max(pairs, 1e-6), "look": _LOOK, "again": _AGAIN}
     if higher:
         shares["higher"] = higher
-    return planning.split(rho, shares | dict.fromkeys(beyond, _BEYOND))
+    parts = _parts(tuple((shares | dict.fromkeys(beyond, _BEYOND)).items()))
+    return {name: rho * part for name, part in parts.items()}
+
+
+@cache
+def _parts(shares: tuple[tuple[str, float], ...]) -> dict[str, Fraction]:
+    """Of 1; worked out once for all the plans that a budget is tried with."""
+    return planning.split(Fraction(1), dict(shares))
 
 
 def _slots(
@@ -364,7 +378,7 @@ def _wide_draws(
 
 def _picked(plan: Plan) -> int:
     """How many pairs are selected and measured."""
-    return plan.event(WorstAgain.SELECT, Selection).k * plan[WorstAgain.SELECT].times
+    return plan.event(WorstAgain.SELECT, Selection).k * _times(plan)[WorstAgain.SELECT]
 
 
 def _most_wanted(weights: dict[Clique, float]) -> list[Clique]:
@@ -440,3 +454,8 @@ def _tier_draws(rho: Fraction, tiers: list[_Tables]) -> list[Draws]:
 def _sigmas(plan: Plan) -> dict[str, float]:
     """The noise of every Gaussian charge, by its purpose."""
     return {c.purpose: c.event.sigma for c in plan.charges if isinstance(c.event, Gaussian)}
+
+
+def _times(plan: Plan) -> dict[str, int]:
+    """How often every charge may be drawn, by its purpose."""
+    return {c.purpose: c.times for c in plan.charges}

@@ -10,7 +10,6 @@ from understudy._types import Clique, Rng
 from understudy.models import Measured, Weighted
 from understudy.models.fitting import Effort, Fitted, fit, independent
 from understudy.models.margins import Told
-from understudy.models.measured import total
 from understudy.players.base import Answers, DataPlayer, Kind, Problem
 from understudy.progress import passes, silent
 
@@ -52,8 +51,7 @@ class Particles(DataPlayer[State]):
         """The current model; independent columns until more than columns was measured."""
         measured, key = state
         if all(len(m.clique) < 2 for m in measured):
-            rows = total(measured, problem.rows, problem.rows_sigma)
-            return independent(problem.shape, measured, rows, self.told)
+            return independent(problem.shape, measured, problem.rows, self.told, problem.rows_sigma)
         records = self.size(problem.rows, len(problem.shape)) // 4
         effort = Effort(records, self.tree_cells // 4, _TREE_SWEEPS, self.sweeps // 2 + 1)
         return self._fit(problem, measured, key, effort)
@@ -85,10 +83,8 @@ class Particles(DataPlayer[State]):
     def _fit(
         self, problem: Problem, measured: tuple[Measured, ...], key: int, effort: Effort
     ) -> Fitted:
-        rng = np.random.default_rng(key)
-        known = problem.project, self.ordered, self.twins, self.told
-        rows = total(measured, problem.rows, problem.rows_sigma)
-        if problem.watch is silent:
-            return fit(problem.shape, measured, rows, effort, rng, *known)
-        tell = passes(problem.watch)
-        return fit(problem.shape, measured, rows, effort, rng, *known, tell=tell)
+        if problem.watch is not silent:
+            effort = replace(effort, tell=passes(problem.watch))
+        rng, shape, rows = np.random.default_rng(key), problem.shape, problem.rows
+        known = problem.project, self.ordered, self.twins, self.told, problem.rows_sigma
+        return fit(shape, measured, rows, effort, rng, *known)

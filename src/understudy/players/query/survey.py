@@ -9,22 +9,25 @@ choice is between draws of one fixed event, and the plan is accounted for exactl
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from understudy._types import Clique, Table
 from understudy.models.fitting import Fitted
 from understudy.models.margins import deconvolve
-from understudy.models.measured import Coarse, Merged, merge_all, merged_values
+from understudy.models.measured import Labels, Merged, merge_all
 from understudy.players.base import Answers, Kind, Measured, Problem, View, measure
-from understudy.players.query.fixed import FixedMarginals
+from understudy.players.query.fixed import FixedMarginals, Together
 from understudy.players.query.interactions import Interactions, beyond, clear
 from understudy.privacy.coarsened import Coarsened
 from understudy.privacy.gate import Gate
 from understudy.privacy.questions import Marginals, ThresholdedErrors, WorstMarginals
-from understudy.queries import cells, sizes
+from understudy.queries import cells
 
 # Constants chosen on ADULT and LOANS; see docs/methods/maxent.md.
 _WHOLE = 12.0
@@ -38,6 +41,7 @@ little can be seen; beyond 0.3σ where the fit can pool many visible cells."""
 _AGAIN = 0.5
 """The k-th unit of precision on one table of several columns is worth 0.5/k^1.5 of the first."""
 _ONE_WAY = 0.5
+_FEWEST = 4.0  # Cells that are left of any table
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +86,7 @@ class Opening:
     def play(self, problem: Problem, gate: Gate, view: View, round: int) -> Answers:
         """See `QueryPlayer.play`."""
         if round == 0:
-            return tuple(
-                answer
-                for tier in self.columns
-                for answer in measure(gate, tier.purpose, tier.cliques, tier.sigma)
-            )
+            return Together(self.columns).play(problem, gate, view, round)
         shares = view.marginals(problem.columns)
         answers: list[Measured] = []
         for tier in self.pairs:
@@ -100,9 +100,9 @@ class Opening:
         """How coarse each pair of a tier is measured; None: whole."""
         per_cell = problem.rows / tier.sigma
         forms: list[Coarse | None] = []
-        for pair, size in zip(tier.cliques, sizes(problem.shape, tier.cliques), strict=True):
-            inner = tuple(self.ordered[i] for i in pair) if self.ordered else ()
-            if size > _WHOLE * per_cell:
+        for i, j in tier.cliques:
+            inner = (self.ordered[i], self.ordered[j]) if self.ordered else ()
+            if problem.shape[i] * problem.shape[j] > _WHOLE * per_cell:
                 forms.append(Coarse(_COARSE * per_cell))
             elif inner and min(inner) > 1:
                 forms.append(Coarse(_RUNS * per_cell, inner))
@@ -184,8 +184,7 @@ class Survey:
         return self._look(problem, gate, view, last=round == self.rounds - 1)
 
     def _look(self, problem: Problem, gate: Gate, view: View, *, last: bool) -> Answers:
-        shares = view.marginals(problem.columns)
-        tables, values = self._errors(problem, gate, view, shares, self.LOOK, self.slots)
+        shares, tables, values = self._errors(problem, gate, view, self.LOOK, self.slots)
         worth = deconvolve(values, self.sigma_look, positive=True)[0]
         chosen: dict[Clique, tuple[float, int]] = {}
         for number, (slot, _) in enumerate(tables):
@@ -199,23 +198,18 @@ class Survey:
             off: dict[Clique, float] = {}
             for number, (slot, _) in enumerate(tables):
                 off[slot.clique] = max(off.get(slot.clique, 0.0), float(worth[number]))
-            options += self._larger_options(problem, gate, view, shares, off)
+            options += self._larger_options(problem, gate, view, off)
         options += self._column_options(problem, view, shares)
         return self._spend(gate, options)
 
     def _larger_options(
-        self,
-        problem: Problem,
-        gate: Gate,
-        view: View,
-        shares: Sequence[Table],
-        known: dict[Clique, float],
+        self, problem: Problem, gate: Gate, view: View, known: dict[Clique, float]
     ) -> list[_Option]:
         """Tables of three and more columns that show more than their parts, `known` to be off."""
         options: list[_Option] = []
         off = dict(known)
         if self.higher:
-            found, seen = self._errors(problem, gate, view, shares, self.HIGHER, self.higher)
+            _, found, seen = self._errors(problem, gate, view, self.HIGHER, self.higher)
             for (slot, labels), value in zip(found, seen, strict=True):
                 excess = beyond(slot.clique, float(value), off)
                 if clear(excess, self.sigma_higher, problem.rows):
@@ -232,16 +226,14 @@ class Survey:
         return options
 
     def _errors(
-        self,
-        problem: Problem,
-        gate: Gate,
-        view: View,
-        shares: Sequence[Table],
-        purpose: str,
-        slots: Sequence[Slot],
-    ) -> tuple[list[tuple[Slot, Merged]], Table]:
-        """(slots that are asked for with their merged values, noisy thresholded errors)."""
+        self, problem: Problem, gate: Gate, view: View, purpose: str, slots: Sequence[Slot]
+    ) -> tuple[list[Table], list[tuple[Slot, Merged]], Table]:
+        """(shares of columns, slots asked for with their merged values, noisy thresholded errors)."""
         per_cell = problem.rows / self.sigma_again
+        cliques = list(dict.fromkeys(slot.clique for slot in slots))
+        seen = view.marginals([*problem.columns, *cliques])
+        shares, whole = seen[: len(problem.shape)], seen[len(problem.shape) :]
+        expected = {c: problem.rows * table for c, table in zip(cliques, whole, strict=True)}
         forms = [None if slot.cells is None else Coarse(slot.cells * per_cell) for slot in slots]
         merged = merged_values(shares, [slot.clique for slot in slots], forms)
         tables = [
@@ -250,16 +242,13 @@ class Survey:
             # A pair that is small enough is a slot of its own.
             if slot.cells is None or labels is not None or len(slot.clique) > 2
         ]
-        cliques = list(dict.fromkeys(slot.clique for slot, _ in tables))
-        seen = zip(cliques, view.marginals(cliques), strict=True)
-        expected = {clique: problem.rows * table for clique, table in seen}
         references = merge_all(
             [expected[slot.clique] for slot, _ in tables], [labels for _, labels in tables]
         )
         asked = [_table(slot.clique, labels) for slot, labels in tables]
         thresholds = [(_DENSE if slot.dense else _SPARSE) * self.sigma_again for slot, _ in tables]
         noisy = gate.ask(purpose, ThresholdedErrors(asked, references, thresholds))
-        return tables, noisy.astype(np.float64)
+        return shares, tables, noisy.astype(np.float64)
 
     def _column_options(
         self, problem: Problem, view: View, shares: Sequence[Table]
@@ -333,3 +322,74 @@ def _measured(
 
 def _table(clique: Clique, labels: Merged) -> Clique | Coarsened:
     return clique if labels is None else Coarsened(clique, labels)
+
+
+class Coarse(NamedTuple):
+    """Of a table, about so many cells; with `ordered`, the first so many values are cut into runs."""
+
+    cells: float
+    ordered: tuple[int, ...] | None = None
+
+
+def merged_values(
+    shares: Sequence[Table], cliques: Sequence[Clique], wanted: Sequence[Coarse | None]
+) -> list[Merged]:
+    """Which values of each table are merged; None for tables that are wanted whole or small enough.
+
+    `shares` are those of all columns.
+    """
+    found: list[Merged] = []
+    for clique, form in zip(cliques, wanted, strict=True):
+        own, labels = tuple(shares[i] for i in clique), None
+        if form is not None:
+            cells = max(_FEWEST, form.cells)
+            inner = form.ordered
+            labels = pair_labels(own, cells) if inner is None else ordered_labels(own, inner, cells)
+        found.append(labels)
+    return found
+
+
+def pair_labels(shares: tuple[Table, ...], cells: float) -> Merged:
+    """Merge columns so that their table has about `cells` cells; None where it has no more now."""
+    sizes = [s.size for s in shares]
+    if math.prod(sizes) <= cells:
+        return None
+    # Columns below the even share keep all values; the others split what is left.
+    wanted = [0.0] * len(sizes)
+    open_columns = list(range(len(sizes)))
+    left = cells
+    while open_columns:
+        even = left ** (1 / len(open_columns))
+        small = [i for i in open_columns if sizes[i] <= even]
+        if not small:
+            for i in open_columns:
+                wanted[i] = even
+            break
+        for i in small:
+            wanted[i] = sizes[i]
+            left /= sizes[i]
+            open_columns.remove(i)
+    return tuple(adjacent(s, max(2, int(w))) for s, w in zip(shares, wanted, strict=True))
+
+
+def ordered_labels(shares: tuple[Table, ...], ordered: tuple[int, ...], cells: float) -> Merged:
+    """`pair_labels` of the first `ordered` values of each column; the others stay by themselves."""
+    inner = tuple(s[:size] for s, size in zip(shares, ordered, strict=True))
+    labels = pair_labels(inner, cells)
+    if labels is None:
+        return None
+    return tuple(
+        np.concatenate([label, label.max() + 1 + np.arange(s.size - label.size)])
+        for label, s in zip(labels, shares, strict=True)
+    )
+
+
+def adjacent(shares: NDArray[Any], most: int) -> Labels:
+    """Runs of neighbouring values of about equal mass, at most `most`; frequent values stay alone."""
+    size = shares.size
+    if size <= most:
+        return np.arange(size)
+    mass = np.maximum(shares, 0) + 1e-12
+    mass = mass / mass.sum()
+    bins = np.minimum(((np.cumsum(mass) - mass / 2) * most).astype(np.int64), most - 1)
+    return np.unique(bins, return_inverse=True)[1].astype(np.int64)

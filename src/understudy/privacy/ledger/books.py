@@ -168,14 +168,15 @@ class Made:
 
     @classmethod
     def of(cls, seq: int, body: Mapping[str, Any]) -> Made:
-        """From its `reserve` entry."""
+        """From its `reserve` entry; where that names no unit, one row is protected."""
+        unit = body.get("unit")
         return cls(
             body["reservation"],
             seq,
             body,
             Budget.from_json(body["budget"]),
             Plan.from_json(body["plan"]),
-            Unit.from_json(body.get("unit")),
+            None if unit is None else Unit.from_json(unit),
         )
 
     @property

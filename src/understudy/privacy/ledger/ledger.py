@@ -8,7 +8,7 @@ import secrets
 import shlex
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -423,19 +423,25 @@ class Ledger:
 
 
 @contextmanager
-def own_ledger(place: Path | None = None) -> Iterator[Ledger]:
-    """The account of one release that nobody named a ledger for: on disk while the release runs.
+def own_ledger(
+    name: str,
+    budget: Budget,
+    relation: Relation,
+    rows_public: int | None,
+    unit: str | None = None,
+    place: Path | None = None,
+) -> Iterator[Ledger]:
+    """The account of one release that nobody named a ledger for, on disk while the release runs.
 
-    At `place`, or in a folder that is removed afterwards.
+    At `place`, or in a folder that is removed afterwards. Composition is basic: there is one release,
+    which is planned to use all of it.
     """
-    if place is not None:
-        with Ledger(place) as own:
-            yield own
-        return
-    with (
-        tempfile.TemporaryDirectory(prefix="understudy-", ignore_cleanup_errors=True) as folder,
-        Ledger(Path(folder) / "ledger.db") as own,
-    ):
+    with ExitStack() as stack:
+        if place is None:
+            folder = tempfile.TemporaryDirectory(prefix="understudy-", ignore_cleanup_errors=True)
+            place = Path(stack.enter_context(folder)) / "ledger.db"
+        own = stack.enter_context(Ledger(place))
+        own.open_dataset(name, budget, relation, "basic", rows_public, unit)
         yield own
 
 

@@ -233,8 +233,8 @@ async def decide(
         what = f"One {schema.unit or 'row'} is protected."
     also = consequences(before, schema, decision.key)
     rest = decisions(schema) if decision != whole_ else ()
-    same = (d.key for d in rest if d.topic is whole_.topic and d.table == whole_.table
-            and set(d.columns) & set(whole_.columns))  # fmt: skip
+    alike = (d for d in rest if d.topic is whole_.topic and d.table == whole_.table)
+    same = (d.key for d in alike if set(d.columns) & set(whole_.columns))
     return _kept(table, schema, what, also, next(same, ""))
 
 

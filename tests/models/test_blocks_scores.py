@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from understudy.models.scores import scores
+from understudy.models.blocks import scores
 
 
 def test_scores_have_mean_0_variance_1_and_leave_other_values_in_the_middle():

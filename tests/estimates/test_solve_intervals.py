@@ -5,7 +5,7 @@ import math
 import pytest
 from scipy.stats import ncx2
 
-from understudy.estimates.interval import half_width
+from understudy.estimates.solve import half_width
 
 
 @pytest.mark.parametrize("ratio", [0.1, 1.0, 3.0, 12.0])
