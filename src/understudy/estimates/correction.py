@@ -97,11 +97,6 @@ class Evidence:
     def _used(self) -> tuple[Reduced, ...]:
         return tuple(table for table in self.tables if table.clique)
 
-    @cached_property
-    def omega(self) -> float:
-        """ω."""
-        return omega(self.tables, self.points.columns)
-
     @property
     def _every(self) -> int:
         """Of many points λ is found on fewer, and judged on all."""
@@ -125,7 +120,7 @@ class Evidence:
             told.append(tuple(own))
         sigmas = [*(table.sigma for table in self._used), self.rows_sigma]
         penalties = tuple((sigma / self.rows) ** 2 for sigma in sigmas)
-        weight = self.omega**2 * self.points.spread
+        weight = omega(self.tables, columns) ** 2 * self.points.spread
         return Ridge(tuple(held), (*told, (0,)), penalties, weight, self._every)
 
     @cached_property
@@ -200,13 +195,14 @@ class Evidence:
     def _missed(self, residual: Floats, rest: Floats, near: Floats) -> Floats:
         """A bound on the bias by what functions of pairs explain, inside runs and otherwise."""
         spread, pairs = self.points.spread, residual - rest
-        inside, omega = np.zeros(pairs.shape), 0.0
+        inside, few = np.zeros(pairs.shape), 0.0
         if self._runs:
-            omega = self.omega * (_RUNS / min(self._runs.values())) ** 2
+            few = (_RUNS / min(self._runs.values())) ** 2
             untold = residual - self._ridge.matrix.told(self._ridge.solved(residual, near))
             inside = self._explained(untold, tuple(self._runs), near)
         off = np.sqrt(spread @ (pairs - inside) ** 2)
-        return np.hypot(self.omega * off, omega * np.sqrt(spread @ inside**2))
+        missed = np.hypot(off, few * np.sqrt(spread @ inside**2))
+        return omega(self.tables, self.points.columns) * missed
 
     def _explained(
         self, target: Floats, pairs: tuple[tuple[int, int], ...], near: Floats

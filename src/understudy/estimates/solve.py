@@ -25,13 +25,7 @@ from numpy.typing import NDArray
 from understudy._types import Clique
 from understudy.columns.binned import Binned
 from understudy.columns.shape import Search
-from understudy.estimates.correction import (
-    OMEGA_REST,
-    Correction,
-    Evidence,
-    omega,
-    tilted,
-)
+from understudy.estimates.correction import OMEGA_REST, Correction, Evidence, omega, tilted
 from understudy.estimates.estimate import Estimate, Parts
 from understudy.estimates.frame import Frame
 from understudy.estimates.interval import half_width
