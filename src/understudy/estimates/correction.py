@@ -18,27 +18,28 @@ Any λ is valid: the noise and the residual that are reported are those of the �
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
-from understudy._types import Floats
+from understudy._types import Clique, Floats
 from understudy.estimates.points import Points
 from understudy.estimates.reduced import Reduced
 from understudy.estimates.ridge import Feature, Ridge
 from understudy.models.smooth import in_runs
 
-OMEGA = 0.5
+OMEGA, OMEGA_APART = 0.4, 0.5
 """How far the model may be off on what pairs of columns can show: the mean of a function r of pairs is
-within OMEGA·sd(r) of the private table's. Half a deviation is a large error: a model of independent
-columns is off by ρ for the product of two standardised columns with correlation ρ. Frozen before it was
-validated."""
+within ω·sd(r) of the private table's, ω = OMEGA where noisy tables hold every pair of the columns, and
+OMEGA_APART where none holds one of them. These are large errors: a model of independent columns is off
+by ρ for the product of two standardised columns with correlation ρ. Frozen before it was validated."""
 _RUNS = 2.0
 """Two ordered columns that were measured in k runs of values each are fitted by straight lines from run
 to run (`models.smooth`). What these miss falls with the square of k: inside runs the model is off by
-OMEGA·(2/k)², so that two runs tell nothing of what is inside. Frozen before it was validated."""
+ω·(2/k)², so that two runs tell nothing of what is inside. Frozen before it was validated."""
 OMEGA_REST = 0.05
 """The same for what only three or more columns together show. No table of pairs corrects it. Of random
 laws of three columns (latent classes, networks, copulas) half are off by 0.02 deviations at most, and a
@@ -119,7 +120,7 @@ class Evidence:
             told.append(tuple(own))
         sigmas = [*(table.sigma for table in self._used), self.rows_sigma]
         penalties = tuple((sigma / self.rows) ** 2 for sigma in sigmas)
-        weight = OMEGA**2 * self.points.spread
+        weight = omega(self.tables, columns) ** 2 * self.points.spread
         return Ridge(tuple(held), (*told, (0,)), penalties, weight, self._every)
 
     @cached_property
@@ -177,12 +178,8 @@ class Evidence:
 
     @cached_property
     def _runs(self) -> dict[tuple[int, int], float]:
-        """Pairs, by their positions, always measured in three runs or more but never whole.
-
-        What was measured in two runs, and again in more, stood out as missed by the model: nothing more
-        is assumed of it.
-        """
-        found: dict[tuple[int, int], list[float]] = {}
+        """In how many runs pairs were measured, by their positions: more than two, and never whole."""
+        found: dict[tuple[int, int], float] = {}
         columns = self.points.columns
         sizes = dict(zip(columns, self.ordered or (0,) * len(columns), strict=True))
         for table in self._used:
@@ -192,20 +189,20 @@ class Evidence:
                     runs = [(size, int(labels[:size].max()) + 1) for size, labels in held]
                     most = min((many for size, many in runs if many < size), default=math.inf)
                     pair = columns.index(table.clique[0]), columns.index(table.clique[1])
-                    found.setdefault(pair, []).append(most)
-        told = ((pair, min(runs), max(runs)) for pair, runs in found.items())
-        return {pair: most for pair, least, most in told if least > _RUNS and most < math.inf}
+                    found[pair] = max(most, found.get(pair, 0.0))
+        return {pair: most for pair, most in found.items() if _RUNS < most < math.inf}
 
     def _missed(self, residual: Floats, rest: Floats, near: Floats) -> Floats:
         """A bound on the bias by what functions of pairs explain, inside runs and otherwise."""
         spread, pairs = self.points.spread, residual - rest
-        inside, omega = np.zeros(pairs.shape), 0.0
+        inside, few = np.zeros(pairs.shape), 0.0
         if self._runs:
-            omega = OMEGA * (_RUNS / min(self._runs.values())) ** 2
+            few = (_RUNS / min(self._runs.values())) ** 2
             untold = residual - self._ridge.matrix.told(self._ridge.solved(residual, near))
             inside = self._explained(untold, tuple(self._runs), near)
         off = np.sqrt(spread @ (pairs - inside) ** 2)
-        return np.hypot(OMEGA * off, omega * np.sqrt(spread @ inside**2))
+        missed = np.hypot(off, few * np.sqrt(spread @ inside**2))
+        return omega(self.tables, self.points.columns) * missed
 
     def _explained(
         self, target: Floats, pairs: tuple[tuple[int, int], ...], near: Floats
@@ -221,6 +218,13 @@ class Evidence:
         """What functions of pairs of columns cannot explain, by least squares."""
         pairs = tuple(combinations(range(len(self.points.columns)), 2))
         return residual - self._explained(residual, pairs, near)
+
+
+def omega(tables: Sequence[Reduced], columns: Clique) -> float:
+    """ω of some columns."""
+    held = [{*table.clique} for table in tables]
+    pairs = combinations(columns, 2)
+    return OMEGA if all(any({*pair} <= each for each in held) for pair in pairs) else OMEGA_APART
 
 
 def tilted(shares: Floats, influence: Floats, goal: Floats, tolerance: Floats) -> Floats | None:

@@ -25,7 +25,7 @@ import numpy as np
 from understudy._types import Clique, Floats
 from understudy.columns.binned import Binned
 from understudy.columns.shape import Search
-from understudy.estimates.correction import OMEGA, OMEGA_REST, Correction, Evidence, tilted
+from understudy.estimates.correction import OMEGA_REST, Correction, Evidence, omega, tilted
 from understudy.estimates.estimate import Estimate, Parts
 from understudy.estimates.frame import Frame
 from understudy.estimates.points import collapsed
@@ -37,9 +37,10 @@ from understudy.schema import Schema
 from understudy.wording import point
 
 ROUNDS = 8
-FLAGGED = 0.1
+FLAGGED = 0.05
 """Reliance from which on an estimate carries a warning, and a certificate, where there is one, bounds
-what no table shows. One cell of three independent columns with two equally frequent values has 1/7."""
+what no table shows. One cell of three independent columns with two equally frequent values has 1/7,
+and where noise made these less even 0.07 or more; what rests on pairs alone has less than 0.05."""
 ONLY_CERTIFIED = 0.9
 """Reliance beyond which ω says nothing and only a certificate can bound the error."""
 CLEAR = 2.0
@@ -165,7 +166,8 @@ class _About:
         noise = [column_noise(tables, i, shape[i]) / known.rows for i in columns]
         worst = [max(own, _shape_noise(known, i)) for i, own in zip(columns, noise, strict=True)]
         crowded = (i for i, w in zip(columns, worst, strict=True) if w * shape[i] > MOST_NOISE)
-        points = collapsed(known.model, columns, shape, list(map(_floor, noise)))
+        off = omega(tables, columns)
+        points = collapsed(known.model, columns, shape, [_floor(own, off) for own in noise])
         held = [known.schema.modelled[i] for i in columns] if known.smooth else []
         ordered = tuple(column.size - column.apart if column.ordered else 0 for column in held)
         evidence = Evidence(points, tables, known.rows, known.rows_sigma, ordered)
@@ -476,13 +478,13 @@ def _with_rows(known: Known, tables: Sequence[Reduced]) -> Known:
     return replace(known, rows=max(rows, 1.0), rows_sigma=(own + more) ** -0.5)
 
 
-def _floor(noise: float) -> float:
+def _floor(noise: float, omega: float) -> float:
     """A share below which a value's own share says nothing: u with ω²·u = 16·noise², at most noise.
 
     With it a column's table has at least .94 of its full weight at values that the model holds for
     empty, as long as noise is small. Frozen before it was validated, as ω.
     """
-    return min(1.0, noise, (4 * noise / OMEGA) ** 2)
+    return min(1.0, noise, (4 * noise / omega) ** 2)
 
 
 def half_width(deviation: float, bias: float, level: float) -> float:
