@@ -117,7 +117,7 @@ def test_means_hold_though_ends_are_found():
 
 
 def test_rows_beyond_an_end_widen_the_interval_towards_them():
-    """Of 5,000 rows 101 lie beyond the end that was found: the interval reaches further to their side."""
+    """Of 5,000 rows 101 lie beyond the end that was found: the interval reaches further that way."""
     release, visits = released(27, 0.5), table(27)["visits"].to_numpy()
     assert (visits > release.schema.column("visits").edges[-1]).sum() == 101
     told = release.estimate("mean(visits)", target="table")
