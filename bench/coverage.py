@@ -227,7 +227,7 @@ def logit(outcome: tuple[str, str], number: str, category: str, base: str) -> As
         scale = np.maximum(np.abs(design).max(axis=0), 1e-12)
         design = design / scale
         y = (data[outcome[0]] == outcome[1]).astype(float)
-        beta = np.zeros(design.shape[1])
+        beta, inverse = np.zeros(design.shape[1]), np.eye(design.shape[1])
         for _ in range(50):
             p = 1 / (1 + np.exp(-design @ beta))
             inverse = np.linalg.pinv((design * (p * (1 - p))[:, None]).T @ design / len(y))
@@ -725,9 +725,10 @@ def _pearson(rows: Data, pair: tuple[str, str]) -> float:
     ]  # fmt: skip
     counts = np.zeros([int(each.max()) + 1 for each in codes])
     np.add.at(counts, tuple(codes), 1)
-    return (
-        float(chi2_contingency(counts, correction=False).pvalue) if min(counts.shape) > 1 else 1.0
-    )
+    if min(counts.shape) <= 1:
+        return 1.0
+    tested: Any = chi2_contingency(counts, correction=False)
+    return float(tested.pvalue)
 
 
 def _numbers(
@@ -751,8 +752,7 @@ def _numbers(
         for target, found in estimates.items():
             each = found if isinstance(found, Estimate) else found[pick]
             line[target] = None
-            if each.determined:
-                parts = each.parts
+            if (parts := each.parts) is not None:
                 oracle = Z * math.hypot(parts.noise, parts.rows, parts.sampling)
                 line[target] = [each.value, each.low, each.high, oracle]
             line[f"{target} flagged"] = each.warning is not None
@@ -933,7 +933,7 @@ def report(files: Sequence[Path]) -> str:
     """The tables of docs/estimate.md, and what they show."""
     lines = list(_lines(files))
     counts = Counter((line["population"], line["n"], line["epsilon"]) for line in lines)
-    few, most = min(counts.values()), max(counts.values())
+    many = " to ".join(map(str, sorted({min(counts.values()), max(counts.values())})))
     groups: dict[tuple[Any, ...], list[list[dict[str, Any]]]] = defaultdict(list)
     for line in lines:
         for kind in KINDS:
@@ -947,7 +947,7 @@ def report(files: Sequence[Path]) -> str:
     names = {name: name for name in dict.fromkeys(line["population"] for line in lines)}
     return "\n\n".join(
         [
-            f"{len(lines):,} releases, {few} to {most} for each combination of population, n and ε.",
+            f"{len(lines):,} releases, {many} for each combination of population, n and ε.",
             "**All populations, n and ε together**: coverage of 95 % intervals in percent, ± one "
             "standard error of the simulation with each release as a cluster; what the synthetic "
             "rows taken as data with the textbook's interval would cover; how often there was an "
