@@ -38,7 +38,7 @@ _LEFT = 0.5
 _FEW, _MANY = 0.4, 0.6
 """A step that leaves a smaller share is halved for the next, after a larger one it grows by a half."""
 _HALVINGS = 12
-_LAST_STEPS, _SETTLED = 10, 0.1
+_LAST_STEPS, _SETTLED = 10, 0.04
 """Steps on the weights once records stay; they end where too few would be effective, or where one,
 taken whole, would move tables by less than this part of how far they are from what was measured."""
 _HOLDING, _IN_PLACE = 15, 2e-4
@@ -167,11 +167,12 @@ def spread(
 ) -> None:
     """Move the records to the model of `blocks` and `columns`; weights end nearly equal.
 
+    In so many rounds, or up to twice as many as long as steps must be short.
     `reach` holds, for every pair of a block, the cells that records may move into. What rules forbid
     (`project`) is not moved to.
     """
     every, whole, step = [*blocks, *columns], 0, _STEP
-    for _ in range(rounds):
+    for number in range(1, 2 * rounds + 1):
         tell()
         before = [block.theta.copy() for block in every]
         cloud.refine(blocks, step)
@@ -189,7 +190,7 @@ def spread(
             kept = np.stack(project(list(cloud.codes)))
             broken = (kept != cloud.codes).any(axis=0)
             cloud.codes = np.where(broken, before_moves, cloud.codes)
-        if whole == 2:
+        if whole == 2 or (number >= rounds and step == _STEP and share > _MANY):
             break
         if share < _FEW:
             step /= 2
