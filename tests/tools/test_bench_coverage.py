@@ -107,7 +107,7 @@ def test_a_run_goes_on_where_it_was_cut(population, tmp_path, monkeypatch):
     )
     coverage.main([str(file), str(packed), "--report", "--into", str(page)])
     told = page.read_text()
-    assert "2 releases, 1 to 1 for each" in told  # each release counts once
+    assert "2 releases, 1 for each" in told  # each release counts once
     assert "| share of 1 |" in told
     assert told.startswith("# T\n<!--")
     assert told.endswith("<!-- end -->\nx\n")
