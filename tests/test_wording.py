@@ -17,6 +17,7 @@ from understudy.wording import (
     number,
     percent,
     points,
+    unbroken,
 )
 
 
@@ -117,3 +118,7 @@ def test_what_is_missing_is_named():
 def test_all_is_left_only_where_nothing_is_spent():
     told = [left(share) for share in (1.0, 0.99998, 0.995, 0.99, 0.0)]
     assert told == ["100 %", "more than 99 %", "more than 99 %", "99 %", "0 %"]
+
+
+def test_no_line_ends_inside_a_figure():
+    assert unbroken("ε = 1: 50 % of the rows") == "ε\xa0=\xa01: 50\xa0% of the rows"

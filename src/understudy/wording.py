@@ -50,6 +50,11 @@ def left(share: float) -> str:
     return "more than 99 %" if 0.995 <= share < 1 else percent(share)
 
 
+def unbroken(text: object) -> str:
+    """A text in which numbers keep their %, and ε its value, at the end of a line."""
+    return str(text).replace(" %", "\u00a0%").replace("ε = ", "ε\u00a0=\u00a0")
+
+
 def points(error: float) -> str:
     """An error of a share, which is in percentage points everywhere: two digits that mean something."""
     number = percent(error).removesuffix(" %")

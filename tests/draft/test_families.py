@@ -10,7 +10,13 @@ from bench.households import households
 
 import understudy as us
 from understudy.columns.unmodelled import UndeclaredShape
-from understudy.draft import children_per_parent, confirm, draft_families, draft_split, left_out
+from understudy.draft import (
+    children_per_parent,
+    confirm,
+    draft_families,
+    draft_split,
+    rows_left_out,
+)
 from understudy.draft.answers import Choice, answered
 from understudy.draft.families import _bounded
 from understudy.draft.review import decision_named, decisions
@@ -171,7 +177,7 @@ def test_rows_that_a_release_leaves_out_are_counted():
     schema = FamilySchema.of(own, other, family)
     assert [
         (f.column, f.problem.partition(",")[0], f.count)
-        for f in left_out(schema, parents, children)
+        for f in rows_left_out(schema, parents, children)
     ] == [
         ("patients.who", "has no value", 1),
         ("patients.who", "repeats another row's", 1),
@@ -180,7 +186,7 @@ def test_rows_that_a_release_leaves_out_are_counted():
         ("patients.who", "has no visits", 1),
     ]
     whole = pa.table({"who": ["a", "b"]}), pa.table({"who": [*"aab"]})
-    assert left_out(schema, *whole) == []
+    assert rows_left_out(schema, *whole) == []
 
 
 def test_a_draft_keeps_children_in_their_order(visits):

@@ -212,6 +212,7 @@ def test_what_is_wrong_inside_rows_says_nothing(schema):
         ({"rows": 0}, "rows = 0"),
         ({"beta": 0.7}, "beta = 0.7"),
         ({"certificate_share": 0}, "certificate_share = 0"),
+        ({"certificate_share": 0.4, "variations": True}, r"certificate_share = 0\.4 .* 0\.33"),
         ({"method": "magic"}, "choose auto"),
         ({"method": "mwem", "parameters": {"rounds": 0}}, "rounds = 0"),
         ({"method": "mwem", "parameters": {"limit": 5}}, "possible rows"),

@@ -30,10 +30,6 @@ def test_messages_are_escaped_sentences_with_code_in_backticks():
         assert site._prose(name) == f"{name}."
 
 
-def test_no_line_ends_between_a_number_and_its_percent_sign():
-    assert site._tied("right 50 % of the time") == "right 50\xa0% of the time"
-
-
 def test_a_table_has_an_account_once_its_budget_is_declared(custodian):
     put_table(custodian, name="new", epsilon=None)
     put_table(custodian)

@@ -139,9 +139,9 @@ def _show_next(path: Path, schema: Schema, given: Mapping[str, object]) -> None:
         tables += ["--children", table(schema.tables[-1].child, "CHILDREN")]
     options: list[object] = []
     for name, value in given.items():
-        flag = f"--{_FLAGS.get(name, name.replace('_', '-'))}"
+        switch = f"--{_FLAGS.get(name, name.replace('_', '-'))}"
         for each in value if isinstance(value, list) else [value]:
-            options += [flag] if each is True else [flag, each] if each else []
+            options += [switch] if each is True else [switch, each] if each else []
     out = path.with_name(f"{stem}.release")
     line = command("release", *tables, "--schema", path, *options, "--out", out)
     if {"TABLE", "CHILDREN"}.intersection(tables):

@@ -264,7 +264,7 @@ def _compare(schema: Schema, path: Path, files: Sequence[str], table: str | None
     from dataclasses import replace
 
     from understudy.draft import check as look
-    from understudy.draft import left_out
+    from understudy.draft import rows_left_out
     from understudy.schema.family import FamilySchema
     from understudy.source import read, shown
     from understudy.source.files import ragged
@@ -283,7 +283,7 @@ def _compare(schema: Schema, path: Path, files: Sequence[str], table: str | None
     findings: list[object] = [f for rows in sources if (f := ragged(rows)) is not None]
     findings += [f for part, rows in zip(parts, sources, strict=True) for f in look(part, rows)]
     if isinstance(schema, FamilySchema) and sources[0] is not sources[1]:
-        findings += left_out(schema, *sources)
+        findings += rows_left_out(schema, *sources)
     if not findings:
         told = " and ".join(shown(file) for file in dict.fromkeys(files))
         shell.say(("✓ ", "green"), f"every value of {told} fits {path}")

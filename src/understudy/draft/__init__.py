@@ -3,7 +3,7 @@
 NOT PRIVATE, both: they read rows, and their output says so. No release comes this way.
 """
 
-from understudy.draft.check import Finding, check, left_out
+from understudy.draft.check import Finding, check, rows_left_out
 from understudy.draft.draft import confirm, draft
 from understudy.draft.families import children_per_parent, draft_families, draft_split
 from understudy.draft.people import RowsPerUnit, rows_per_unit
@@ -17,6 +17,6 @@ __all__ = [
     "draft",
     "draft_families",
     "draft_split",
-    "left_out",
+    "rows_left_out",
     "rows_per_unit",
 ]

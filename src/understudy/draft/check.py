@@ -78,7 +78,7 @@ def check(schema: Schema, data: Any) -> list[Finding]:
     return found
 
 
-def left_out(schema: FamilySchema, parents: Any, children: Any) -> list[Finding]:
+def rows_left_out(schema: FamilySchema, parents: Any, children: Any) -> list[Finding]:
     """Rows that a release leaves out for their keys, or because there are too many: NOT PRIVATE."""
     own, other, family = schema.tables
     tables = [read_table(read(data)) for data in (parents, children)]

@@ -146,7 +146,7 @@ def children_per_parent(schema: FamilySchema, children: Any) -> RowsPerUnit:
         column.name for column in table.modelled
     }.intersection(rows.column_names):
         raise InputError(
-            f"the table has not the columns of {family.child}: give the table of {family.child}, not "
+            f"the table does not have the columns of {family.child}: give that of {family.child}, not "
             f"that of {family.parent}"
         )
     return per_unit(own, rows, family.foreign_key, "max_children")

@@ -167,7 +167,7 @@ def spread(
 ) -> None:
     """Move the records to the model of `blocks` and `columns`; weights end nearly equal.
 
-    In so many rounds, or up to twice as many as long as steps must be short.
+    That takes at most `rounds` rounds, or twice as many where steps have to be short for so long.
     `reach` holds, for every pair of a block, the cells that records may move into. What rules forbid
     (`project`) is not moved to.
     """

@@ -80,7 +80,7 @@ def design_of(
         schema.apart,
         schema.ordered,
         schema.weight,
-        schema.twins if isinstance(schema, FamilySchema) else (),
+        schema.twins,
         project=schema.project if schema.constrained else None,
     )
 
@@ -503,8 +503,7 @@ def _for_families(
 def _rows_public(
     declared: int | None, schema: Schema, relation: Relation, budget: Budget
 ) -> int | None:
-    rows = schema.number_public if isinstance(schema, FamilySchema) else schema.rows_public
-    rows = rows if declared is None else declared
+    rows = schema.number_public if declared is None else declared
     if rows is None and relation is Relation.REPLACE:
         raise InputError(
             "neighbours = replace makes the number of rows public: declare it with rows_public "

@@ -45,7 +45,7 @@ from understudy.report.facts import Column, Pair, cell_sizes, columns, pairs
 from understudy.report.layout import arranged, brief
 from understudy.report.training import Panel, panels
 from understudy.units import group, scope
-from understudy.wording import at_most, bound, nothing, number, percent, points, up
+from understudy.wording import at_most, bound, nothing, number, percent, points, unbroken, up
 
 _BARS = 60
 _LETTERS = 1_200_000  # About what the charts may take of a page that stays under two megabytes
@@ -460,8 +460,7 @@ _TEMPLATES.filters |= {
     "shell": wording.quoted,
     "short": charts.short,
     "tick": charts.tick,
-    # Numbers keep their units, and ε its value, at the end of a line.
-    "unbroken": lambda text: str(text).replace(" %", "\u00a0%").replace("ε = ", "ε\u00a0=\u00a0"),
+    "unbroken": unbroken,
     "up": up,
 }
 _TEMPLATES.globals |= {

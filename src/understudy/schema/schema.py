@@ -194,6 +194,11 @@ class Schema(Domain):
         """What one whom the promise speaks of weighs among the rows: 1, or M (`units`)."""
         return 1 if self.unit is None else self.unit.weight
 
+    @property
+    def number_public(self) -> int | None:
+        """How many rows, or of whom the promise speaks where they have weights; None if private."""
+        return self.rows_public
+
     def usual_workload(self) -> Any:
         """What is measured and certified unless somebody says otherwise: all pairs of columns."""
         return f"marginals:{min(2, len(self.modelled))}"
@@ -334,6 +339,11 @@ class Schema(Domain):
         """The cells of a column as texts, null where they say so. Never fails on a value."""
         (own,) = (column.null_values for column in self.columns if column.name == name)
         return nulled(batch.column(name), (*self.null_values, *own))
+
+    @property
+    def twins(self) -> tuple[Clique, ...]:
+        """Columns with the same of a sibling: none, but in families."""
+        return ()
 
     @property
     def constrained(self) -> bool:

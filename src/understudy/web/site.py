@@ -36,6 +36,7 @@ from understudy.wording import (
     number,
     percent,
     points,
+    unbroken,
 )
 
 
@@ -89,13 +90,12 @@ class Site:
         """Keep what is made once."""
         self.storage, self.throttle = Storage(self.workspace), Throttle()
         self._templates = environment("understudy.web")
-        shown = (number, percent, left, points, duration, nothing, at_most, byte_size)
+        shown = (number, percent, left, points, duration, nothing, at_most, byte_size, unbroken)
         own = {
             "when": _when,
             "exact": _exact,
             "prose": _prose,
             "sentence": _sentence,
-            "tied": _tied,
         }
         self._templates.filters.update({each.__name__: each for each in shown} | own)
         self._templates.globals.update(version=__version__, static=static_version())
@@ -165,11 +165,6 @@ def _when(text: str) -> str:
 def _exact(value: Any) -> str:
     """An ε without needless digits."""
     return f"{float(value):.6g}".replace("e-0", "e-")
-
-
-def _tied(text: str) -> str:
-    """A text in which no line ends between a number and its %."""
-    return text.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def _sentence(text: str) -> str:

@@ -19,7 +19,7 @@ from understudy.errors import InputError, SchemaError, UnderstudyError
 from understudy.privacy.budget import Budget, decimal
 from understudy.privacy.ledger import Composition
 from understudy.privacy.relation import Relation
-from understudy.report.words import meaning
+from understudy.report.words import REASONABLE, meaning
 from understudy.schema import Schema
 from understudy.schema.family import Family, FamilySchema
 from understudy.web.errors import Missing, NotReady
@@ -33,7 +33,6 @@ router = APIRouter(default_response_class=HTMLResponse)
 _NUMBER = re.compile(r"[0-9]{0,9}(\.[0-9]{0,18})?(e-?[0-9]{1,2})?", re.IGNORECASE)
 _GROUPS = re.compile(r"[0-9]{1,3}([, ][0-9]{3})+")
 _LONGEST_NAME = 80
-_HARDLY_ANY = 10  # A total ε above this is asked about once more
 
 
 def plain_number(text: str, name: str) -> str:
@@ -244,7 +243,7 @@ async def open_budget(
     try:
         unit = confirmed(table, None).unit
         budget, relation, composition, rows = form.facts()
-        if budget.epsilon > _HARDLY_ANY and form.large != form.epsilon:
+        if budget.epsilon > REASONABLE and form.large != form.epsilon:
             means = meaning(float(budget.epsilon), float(budget.delta), unit, relation)
             means = means.replace("this release", "its releases together")
             form = form.model_copy(update={"large": form.epsilon})
