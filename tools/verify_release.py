@@ -92,9 +92,12 @@ class Bundle:
             plan = [slot for slot in plan if slot["purpose"] != body["purpose"]] + body["plan"]
         return plan
 
-    def event(self, purpose: str) -> dict[str, Any]:
-        (event,) = (slot["event"] for slot in self.plan if slot["purpose"] == purpose)
-        return event
+    def event(self, purpose: str, kind: str) -> dict[str, Any]:
+        found = [slot["event"] for slot in self.plan if slot["purpose"] == purpose]
+        if [event["kind"] for event in found] != [kind]:
+            told = " and ".join(event["kind"] for event in found) or "nothing"
+            raise ValueError(f"{purpose!r} is planned as {told}, and must be one {kind}")
+        return found[0]
 
     def schema_text(self) -> str:
         plain_file(self.folder / "schema.toml")
@@ -172,7 +175,8 @@ def verify(folder: str | Path) -> list[str]:
         try:
             problems += (f"check {number}: {problem}"[:LONGEST] for problem in check(bundle))
         except Exception as error:  # noqa: BLE001 - nor does one hold that cannot be checked
-            problems.append(f"check {number}: cannot be carried out ({error!r})"[:LONGEST])
+            told = f" ({error!r})" if not problems or isinstance(error, ValueError) else " either"
+            problems.append(f"check {number}: cannot be carried out{told}"[:LONGEST])
     return problems
 
 
@@ -2430,8 +2434,8 @@ def adaptive_problems(b: Bundle, d: Design) -> Iterator[str]:
 
     r is that of the round before, or four times it; and all that is left, where that is below 2r.
     """
-    charges, left = adaptive_charges(b), rho(b.event("adaptive rounds"))
-    total = left + rho(b.event("one-way marginals"))
+    charges, left = adaptive_charges(b), rho(b.event("adaptive rounds", "zcdp"))
+    total = left + rho(b.event("one-way marginals", "gaussian"))
     each = [total / (b.manifest["method"]["rounds"] or 16 * len(d.shape))]
     weights = candidate_weights(d)
     least = max(weights.get((i,), 1) for i in range(len(d.shape)))
@@ -2487,22 +2491,21 @@ def check_certificate(b: Bundle) -> Iterator[str]:
     if stated["rows"] != b.manifest["rows"]:
         yield "was made for another number of rows"
 
-    left, n = beta, public
+    left, n, sigma = beta, public, 0.0
     if public is None:
         left = 0.8 * beta
-        lower = math.ceil(b.event("number of rows")["sigma"] * NormalDist().inv_cdf(1 - 0.2 * beta))
+        sigma = b.event("number of rows", "gaussian")["sigma"]
+        lower = math.ceil(sigma * NormalDist().inv_cdf(1 - 0.2 * beta))
         n = max(1, stated["rows_measured"] - lower)
     if stated["variations"] is not None:
         left /= 2
 
-    draw = b.event("certificate")
-    if draw["kind"] != "laplace":
-        yield "the certificate was not drawn with discrete Laplace noise"
+    draw = b.event("certificate", "laplace")
     a = math.exp(-1 / draw["scale"])
     t = max(0, math.ceil(-math.log(left * (1 + a)) * draw["scale"] - 1 - CLOSE))
     if stated["worst"] < -24 * draw["scale"]:  # less likely than 1e-10
         yield f"worst = {stated['worst']} is lower than noise could have made it"
-    if public is None and stated["rows_measured"] < -8 * b.event("number of rows")["sigma"]:
+    if public is None and stated["rows_measured"] < -8 * sigma:
         yield f"rows_measured = {stated['rows_measured']} is lower than noise could have made it"
     if b.manifest["rows_estimate"] != max(1, stated["rows_measured"] if public is None else public):
         yield f"rows_estimate = {b.manifest['rows_estimate']} is not the number of rows"
@@ -2515,9 +2518,10 @@ def check_certificate(b: Bundle) -> Iterator[str]:
     if not planned == (variations is not None) == (measured is not None):
         yield "total variations are stated without their draw, or the other way round"
     elif planned:
-        draw, many = b.event("certificate of total variation"), len(b.manifest["workload"])
+        draw = b.event("certificate of total variation", "gaussian")
+        many = len(b.manifest["workload"])
         step = 2 if public is not None and b.promise["relation"] == "add-remove" else 4
-        if draw["kind"] != "gaussian" or (draw["changes"], draw["step"]) != (many, step):
+        if (draw["changes"], draw["step"]) != (many, step):
             yield "the total variations were drawn with another sensitivity"
         level = (1 - left) ** (1 / many)
         margin = max(0, math.ceil(draw["sigma"] * NormalDist().inv_cdf(level)))

@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from tests.tools.corpus import rehashed, sealed, sha256
 from understudy.models import Weighted
 from understudy.privacy.budget import Budget
+from understudy.privacy.cost import Gaussian, Laplace
 from understudy.privacy.relation import Relation
 from understudy.releases import Release
 from understudy.releases.release import promise_words
@@ -109,10 +110,7 @@ class Draft:
 
     def seal(self, folder: Path) -> None:
         """Write the folder, consistent in itself."""
-        entries = self.manifest["ledger"]["entries"]
-        for place, entry in enumerate(entries):
-            entry["seq"] = entries[0]["seq"] + place
-        rehashed(self.manifest)
+        _in_order(self)
         for name, data in self.files.items():
             self.manifest["files"][name] = {"bytes": len(data), "sha256": sha256(data)}
         certify(self)
@@ -513,6 +511,46 @@ def _overspent_certificate(draft: Draft) -> bool:
     return True
 
 
+def _has(purpose: str) -> Callable[[Draft], bool]:
+    return lambda draft: bool(draft.charges(purpose))
+
+
+def _never_drawn(purpose: str) -> Callable[[Draft], None]:
+    """Of what every release draws: its charge is gone, and what was measured is still stated."""
+
+    def spoil(draft: Draft) -> None:
+        draft.drop([purpose])
+        _in_order(draft)
+
+    return spoil
+
+
+def _drawn_as(purpose: str, kind: Gaussian | Laplace) -> Callable[[Draft], None]:
+    """Noise of another kind, from which no bound follows."""
+
+    def spoil(draft: Draft) -> None:
+        for event in draft.events(purpose):
+            event.clear()
+            event.update(kind.to_json())
+        _in_order(draft)
+
+    return spoil
+
+
+def _rows_unknown(draft: Draft) -> None:
+    """Neither public nor measured, as if that were usual."""
+    draft.certificate["rows_measured"] = None
+    draft.manifest["rows_estimate"] = 1
+    _never_drawn("number of rows")(draft)
+
+
+def _in_order(draft: Draft) -> None:
+    entries = draft.manifest["ledger"]["entries"]
+    for place, entry in enumerate(entries):
+        entry["seq"] = entries[0]["seq"] + place
+    rehashed(draft.manifest)
+
+
 def _far_below(draft: Draft) -> bool:
     """A worst error that no noise makes so small, for the smallest bound that there can be."""
     draft.certificate["worst"] = -math.ceil(65 * draft.events("certificate")[0]["scale"])
@@ -782,6 +820,18 @@ FORGERIES = (
     Forgery("l1 = 1, worst error in rows", _coarse_worst, CERTIFICATE),
     Forgery("a sharper certificate, paid by the game", _sharp_certificate, CERTIFICATE),
     Forgery("a sharper certificate", _overspent_certificate, CERTIFICATE + "|ε|epsilon|cost"),
+    Forgery("no certificate was drawn", _has("certificate"), CERTIFICATE,
+            _never_drawn("certificate")),
+    Forgery("a certificate of Gaussian noise", _has("certificate"), CERTIFICATE,
+            _drawn_as("certificate", Gaussian(30.0))),
+    Forgery("the number of rows was not drawn", _has("number of rows"), "number of rows",
+            _never_drawn("number of rows")),
+    Forgery("a number of rows of Laplace noise", _has("number of rows"), "number of rows",
+            _drawn_as("number of rows", Laplace(30.0))),
+    Forgery("nobody knows the number of rows", _has("number of rows"), "number of rows",
+            _rows_unknown),
+    Forgery("total variations of Laplace noise", _has("certificate of total variation"),
+            "variation", _drawn_as("certificate of total variation", Laplace(30.0))),
     Forgery("a worst error far below 0", _far_below, r"worst|certificate|noise"),
     Forgery("a bound of a worst error below 0", _negative, r"bound|certificate", _below_nothing),
     Forgery("a confidence that the bound does not have", _anything, r"bound|beta|β", _surer),

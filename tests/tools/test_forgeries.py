@@ -59,14 +59,20 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
     return Folders(tmp_path_factory.mktemp("releases"))
 
 
+RAW = r"(Key|Type|Attribute|Assertion|Index)Error|to unpack"
+"""Of Python, which tells a reader nothing."""
+
+
 def complaints(forgery: Forgery, bad: Path) -> Iterator[str]:
-    """By whom it was accepted, or refused for another reason."""
+    """By whom it was accepted, or refused for another reason or without a sentence."""
     for verifier in (bounded.ours, bounded.theirs):
         reasons = verifier(bad)
         if not reasons:
             yield f"accepted by {verifier.__name__}"
         elif not any(re.search(forgery.reason, reason, re.IGNORECASE) for reason in reasons):
             yield f"refused by {verifier.__name__} for another reason: {reasons}"
+        elif raw := [reason for reason in reasons if re.search(RAW, reason)]:
+            yield f"refused by {verifier.__name__} without a sentence: {raw}"
 
 
 @pytest.mark.parametrize("name", some(SMALL, 2))

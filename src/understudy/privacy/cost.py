@@ -327,7 +327,8 @@ class Plan:
     def event(self, purpose: str, kind: type[E]) -> E:
         """The event that is planned for a purpose, of the kind that it is known to be."""
         event = self[purpose].event
-        assert isinstance(event, kind)
+        if not isinstance(event, kind):
+            raise PrivacyError(f"{purpose!r} is planned as {event}, and must be a {kind.__name__}")
         return event
 
     def __contains__(self, purpose: object) -> bool:

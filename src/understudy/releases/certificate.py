@@ -76,12 +76,11 @@ class Events(NamedTuple):
     @classmethod
     def of(cls, plan: Plan) -> Events:
         """The events of its charges."""
-        events = {charge.purpose: charge.event for charge in plan.charges}
-        worst, rows, variation = events[WORST], events.get(ROWS), events.get(VARIATION)
-        assert isinstance(worst, Laplace)
-        assert isinstance(rows, Gaussian | None)
-        assert isinstance(variation, Gaussian | None)
-        return cls(worst, rows, variation)
+        rows, variation = (
+            plan.event(purpose, Gaussian) if purpose in plan else None
+            for purpose in (ROWS, VARIATION)
+        )
+        return cls(plan.event(WORST, Laplace), rows, variation)
 
 
 def variation_charge(

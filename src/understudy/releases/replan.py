@@ -109,7 +109,12 @@ def method_of(described: Mapping[str, Any]) -> Method:
                 raise VerificationError(f"method = {name}: {option} = {value} is out of range")
         if name == "maxent":
             parameters.setdefault("interactions", False)
-        made = METHODS[name](**parameters)
+        try:
+            made = METHODS[name](**parameters)
+        except TypeError as error:
+            raise VerificationError(
+                f"method = {name} does not take the stated settings: {error}"
+            ) from None
     else:
         raise VerificationError(f"method = {str(name)[:80]!r} is not known; its plan is not either")
     again = made.describe()

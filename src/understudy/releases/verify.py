@@ -326,6 +326,8 @@ def _certificate(bundle: Bundle) -> str:
             raise _Refused("there must be one total variation for each marginal of the workload")
     if stated.rows_public != manifest["promise"]["rows_public"] or stated.rows != manifest["rows"]:
         raise _Refused("the certificate speaks of another table")
+    if stated.rows_public is None and stated.rows_measured is None:
+        raise _Refused("the number of rows is neither public nor measured")
     known = stated.rows_measured if stated.rows_public is None else stated.rows_public
     if manifest["rows_estimate"] != max(1, known or 0):
         raise _Refused(f"rows_estimate = {manifest['rows_estimate']} is not the number of rows")
