@@ -13,6 +13,13 @@ if TYPE_CHECKING:
 
 NOTHING = "says nothing here"
 """Of a bound that holds whatever happens."""
+ADDS_UP = {
+    "basic": "releases add up by ε and δ",
+    "zcdp": "releases add up by ρ: four equal ones cost about as much as one of twice their ε",
+}
+"""How releases use up a budget, by its composition."""
+COUNTED = {"basic": "", "zcdp": ", counted in ρ, which grows about as ε²"}
+"""What a share of a budget is of, by its composition; after the share."""
 _VACUOUS = 0.99995  # What four digits show as 1
 _SPECIAL_IN_DOUBLE_QUOTES = frozenset('"$`\\!')
 _SHOWN = 6

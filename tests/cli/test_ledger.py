@@ -11,6 +11,7 @@ import pytest
 import understudy as us
 from tests.cli.cli_cases import Case, run
 from understudy.privacy import Ledger
+from understudy.wording import ADDS_UP
 
 # ledger
 
@@ -161,9 +162,12 @@ def test_accounts_add_up_rho_and_say_how_many_more_fit(tmp_path, case: Case):
     assert view["more_like_last"] in (6, 7)
     shown = run("ledger", "show", path)
     assert f"{view['more_like_last']} more like the last release" in shown.out
+    assert ADDS_UP["zcdp"] in shown.out
+    assert re.search(r"left .*\d+ %, counted in ρ, which grows about as ε²\n", shown.out)
     assert f"{view['more_like_last']} more like this" in made.out
     planned = ("plan", "--schema", case.schema, "--epsilon", 1, "--ledger", path, "--dataset", "t")
-    assert f"{view['more_like_last']} such releases fit" in run(*planned).out
+    fitting = f"{view['more_like_last']} such releases fit in what is left now ({ADDS_UP['zcdp']})"
+    assert fitting in run(*planned).out
     fit = json.loads(run(*planned, "--json").out)["releases_that_fit"]
     assert fit == view["more_like_last"]
     assert run(*planned[:-2]).code == 2

@@ -317,14 +317,8 @@ def _left(account: Account, dataset: Dataset) -> str:
 
     share = wording.percent(1 - gone(account, dataset))
     if dataset.composition == "zcdp":
-        return share + words.SQUARES
+        return share + wording.COUNTED["zcdp"]
     return f"{share}: {_amount(account.remaining_epsilon, account.remaining_delta)}"
-
-
-_COMPOSITION = {
-    "basic": "ε and δ of releases add up",
-    "zcdp": "releases add up to less than the sum of their ε, all at the one δ of the budget",
-}
 
 
 def _facts(dataset: Dataset) -> list[tuple[str, str | Text]]:
@@ -332,7 +326,7 @@ def _facts(dataset: Dataset) -> list[tuple[str, str | Text]]:
         ("budget", _amount(dataset.budget.epsilon, dataset.budget.delta)),
         ("neighbours", dataset.neighbours),
         ("unit", dataset.unit or "row"),
-        ("composition", f"{dataset.composition}: {_COMPOSITION[dataset.composition]}"),
+        ("composition", f"{dataset.composition}: {wording.ADDS_UP[dataset.composition]}"),
     ]
 
 

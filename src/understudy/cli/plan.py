@@ -178,8 +178,8 @@ def _left(account: tuple[Room, Dataset] | None, unit: Unit | None) -> str:
         return f"does not fit: it {takes}, and {wording.percent(room.before)} is left"
     return (
         f"{takes} and leaves {wording.percent(room.left)}; {room.fit:,} such "
-        f"{'release fits' if room.fit == 1 else 'releases fit'} in what is left now"
-        f"{words.SQUARES if dataset.composition == 'zcdp' else ''}"
+        f"{'release fits' if room.fit == 1 else 'releases fit'} in what is left now "
+        f"({wording.ADDS_UP[dataset.composition]})"
     )
 
 

@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from understudy.schema import Column
 
 
-SQUARES = " (ε adds up slowly: four equal releases cost about as much as one of twice their ε)"
-"""What a share of a budget is of, where ε does not just add up."""
-
-
 def as_json(value: Any) -> None:
     """For machines: nothing but JSON on stdout."""
     shell.say(json.dumps(value, indent=2, ensure_ascii=False))

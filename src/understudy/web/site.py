@@ -28,6 +28,8 @@ from understudy.web.storage import Storage
 from understudy.web.workers import Workers
 from understudy.web.workspace import Table, Workspace, without_paths
 from understudy.wording import (
+    ADDS_UP,
+    COUNTED,
     at_most,
     byte_size,
     duration,
@@ -98,7 +100,8 @@ class Site:
             "sentence": _sentence,
         }
         self._templates.filters.update({each.__name__: each for each in shown} | own)
-        self._templates.globals.update(version=__version__, static=static_version())
+        known = {"ADDS_UP": ADDS_UP, "COUNTED": COUNTED, "version": __version__}
+        self._templates.globals.update(known, static=static_version())
 
     def render(self, name: str, context: Mapping[str, Any]) -> str:
         """A template, filled in; everything in it is escaped."""

@@ -1,6 +1,7 @@
 """The page of the ledger."""
 
 from tests.web.conftest import FAST, SCHEMA, put_table
+from understudy.wording import ADDS_UP, COUNTED
 
 
 def test_the_ledger_shows_every_release_and_whether_the_chain_holds(custodian):
@@ -34,3 +35,13 @@ def test_an_open_release_without_a_job_can_be_closed(custodian):
     with custodian.site.workspace.ledger() as ledger:
         assert float(ledger.spent("people").epsilon) == 0
     assert custodian.post("/ledger/nothing/settle").status_code == 404
+
+
+def test_the_ledger_says_what_shares_are_of_in_the_words_of_the_command_line(custodian):
+    put_table(custodian, composition="zcdp")
+    put_table(custodian, name="others", rows=300)
+    text = custodian.client.get("/ledger").text
+    assert f"left of ε = 3{COUNTED['zcdp']}</span>" in text
+    assert f"R{ADDS_UP['zcdp'][1:]}." in text
+    assert "left of ε = 3</span>" in text
+    assert f"R{ADDS_UP['basic'][1:]}, up to ε = 3 and δ = 1e-8." in text
