@@ -185,9 +185,14 @@ def _lengths(prefixes: Sequence[int]) -> str:
     return f"their first {', then '.join(map(str, prefixes))} characters"
 
 
+def comma(*values: float) -> str:
+    """How a format parts the thousands of values: not at all below 10,000, where years are."""
+    return "," if max(map(abs, values)) >= 10_000 else ""
+
+
 def point(value: object) -> str:
     """A bound of a column; a large one with commas."""
-    if isinstance(value, (int, float)) and abs(value) >= 10_000:
+    if isinstance(value, (int, float)) and comma(value):
         return f"{value:,.12g}"
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 

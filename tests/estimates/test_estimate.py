@@ -20,6 +20,8 @@ def test_words():
     assert LARGE.shown == ("12,345,679", "12,300,000", "12,400,000")
     median = replace(TOLD, value=15.0, low=15.0, high=15.0 + 1e-12, unit="")
     assert median.shown == ("15", "15", "15")
+    year = replace(TOLD, value=2014.6, low=2014.1, high=2015.1)
+    assert year.shown == ("2014.60", "2014.10", "2015.10")
     assert str(LARGE).endswith("(estimated, 90 %, population); careful")
     assert repr(NONE) == "<Estimate gini(x): not determined (too noisy)>"
     assert (TOLD.determined, NONE.determined) == (True, False)

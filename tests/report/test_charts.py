@@ -7,7 +7,7 @@ import colorsys
 import pytest
 
 from understudy import report
-from understudy.report.charts import COLOURS, TEXT_ON
+from understudy.report.charts import COLOURS, TEXT_ON, tick
 
 from .conftest import Page
 
@@ -21,6 +21,11 @@ def test_every_figure_has_a_text_alternative(made):
             assert picture["role"] == "img"
             assert len(picture["aria-label"]) > 30
     assert page.text.count("in numbers") >= len(made.schema.modelled)
+
+
+def test_the_ends_of_an_axis_have_commas_only_where_they_are_no_years():
+    told = ["1900", "2015.0", "200000.00", "-12000", "2015-01-01"]
+    assert [tick(each) for each in told] == ["1900", "2015", "200,000", "-12,000", "2015-01-01"]
 
 
 def luminance(colour):

@@ -8,6 +8,7 @@ from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 from understudy.markup import notebook
+from understudy.wording import comma
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +76,12 @@ class Estimate:
             return "not determined", "–", "–"
         times = 100 if self.unit else 1
         width, size = abs(times * (self.high - self.low)), abs(times * self.value)
-        form = ",.6g"  # of what no noise can move, such as most medians of whole numbers
+        form = ".6g"  # of what no noise can move, such as most medians of whole numbers
         if width > 1e-6 * size:
-            form = f",.{min(9, max(0, 1 - math.floor(math.log10(width / 2))))}f"
+            form = f".{min(9, max(0, 1 - math.floor(math.log10(width / 2))))}f"
         behind = f" {self.unit}" if self.unit else ""
-        ends = (f"{times * x:{form}}{behind}" for x in (self.value, self.low, self.high))
-        value, low, high = ends
+        ends = [times * x for x in (self.value, self.low, self.high)]
+        value, low, high = (f"{x:{comma(*ends)}{form}}{behind}" for x in ends)
         return value, low, high
 
     def __str__(self) -> str:

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from understudy.report.facts import Column, Pair
 from understudy.report.training import Curve, Panel
-from understudy.wording import number, percent
+from understudy.wording import comma, number, percent
 
 COLOURS = {
     "paper": ("#fbfbf9", "#15171a"),
@@ -70,11 +70,12 @@ def short(text: str, most: int) -> str:
 
 
 def tick(label: str) -> str:
-    """The end of an axis: 200000.00 is 200,000."""
+    """The end of an axis: 200000.00 is 200,000, and 1900 a year."""
     try:
-        return f"{float(label):,.6g}"
+        value = float(label)
     except ValueError:
         return label
+    return f"{value:{comma(value)}.6g}"
 
 
 def described(shown: Column) -> str:
