@@ -3,7 +3,36 @@
 import json
 from pathlib import Path
 
+import pyarrow as pa
+from pyarrow import parquet
+
 from tests.cli.cli_cases import run
+from tests.cli.test_release import TWO
+
+
+def test_figures_of_families_are_not_said_of_rows(tmp_path: Path):
+    homes = pa.table({"k": list(range(300)), "p": ["a", "b", "a"] * 100})
+    parquet.write_table(homes, tmp_path / "homes.parquet")
+    people = pa.table({"k": list(range(200)) * 2, "c": [1, 2] * 200})
+    parquet.write_table(people, tmp_path / "people.parquet")
+    (tmp_path / "s.toml").write_text(TWO.replace("rows_public = 3\n", ""))
+    made = run(
+        "release", tmp_path / "homes.parquet", "--children", tmp_path / "people.parquet",
+        "--schema", tmp_path / "s.toml", "--epsilon", 9, "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert made.code == 0, made.err
+    told = run("estimate", tmp_path / "out", "share(homes.p = 'a')").out
+    assert "the population that the families were drawn from" in told
+    assert "number of families (sd)" in told
+    tested = run("estimate", tmp_path / "out", "independence(homes.p, people.c)").out
+    for text in (told, tested):
+        assert "rows" not in text.replace("its rows of people", "")
+
+
+def test_the_parts_of_a_median_are_of_shares_and_those_of_what_is_known_none(survey: Path):
+    folder = survey / "survey.release"
+    assert "percentage points of the share below it" in run("estimate", folder, "median(age)").out
+    assert "none: the schema alone" in run("estimate", folder, "share(age > 1000)").out
 
 
 def test_estimate(survey: Path):

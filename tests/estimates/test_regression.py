@@ -59,7 +59,7 @@ def test_rare_values_are_left_out():
     kept, gone = every.without({tiny.A: frozenset({2}), tiny.X: frozenset({0})})
     assert (kept.names, kept.terms, kept.missing) == (NAMES[:3], TERMS[:2], ((tiny.A, 2),))
     assert list(gone) == ["a[r]"]
-    assert "too few rows have it" in gone["a[r]"].why
+    assert "too few have it" in gone["a[r]"].why
     assert not gone["a[r]"].base
 
 

@@ -9,12 +9,10 @@ from rich.text import Text
 from understudy.cli import options, shell, words
 from understudy.cli.commands import quoted
 from understudy.cli.options import argument, option
+from understudy.units import things
 
 if TYPE_CHECKING:
     from understudy.estimates import Estimate, Parts
-
-
-_WHOSE = {"population": "the population that the rows were drawn from", "table": "the table itself"}
 
 
 @shell.guarded
@@ -66,7 +64,7 @@ def estimate(
     if isinstance(found, Independence):
         shell.say(found.words)
     elif isinstance(found, Estimate):
-        _one(found)
+        _one(found, things(release.schema.unit))
     else:
         listed = words.table("", "estimate", "low", "high", right=("estimate", "low", "high"))
         for each in found:
@@ -102,7 +100,8 @@ def _guessed(parts: Parts | None) -> bool:
     return parts is not None and parts.model > 2 * max(parts.noise, parts.sampling)
 
 
-def _one(found: Estimate) -> None:
+def _one(found: Estimate, counted: str) -> None:
+    """`counted`: what shares are shares of, in a word."""
     value, low, high = found.shown
     if found.parts is None:
         facts = [("estimate", Text(value, style="yellow")), ("why", str(found.warning))]
@@ -110,19 +109,26 @@ def _one(found: Estimate) -> None:
     parts = found.parts
     made = {
         "noise (sd)": parts.noise,
-        "number of rows (sd)": parts.rows,
+        f"number of {counted} (sd)": parts.rows,
         "sampling (sd)": parts.sampling,
         "model (bound)": parts.model,
         "inside bins (bound)": parts.inside,
     }
-    times, of = (100, " percentage points") if found.unit else (1, "")
+    whose = {
+        "population": f"the population that the {counted} were drawn from",
+        "table": "the table itself" if counted != "families" else "the two tables themselves",
+    }
+    ranked = found.name.startswith(("median(", "quantile("))
+    times, of = (100, " percentage points") if found.unit or ranked else (1, "")
+    of += " of the share below it" if ranked else ""
+    told = ", ".join(f"{name} {times * part:.2g}" for name, part in made.items() if part > 0)
     words.facts(
         [
             ("asked", found.name),
             ("estimate", Text(value, style="bold")),
             ("interval", f"{low} to {high}, estimated, {100 * found.level:g} %"),
-            ("target", _WHOSE[found.target]),
-            ("parts", ", ".join(f"{n} {times * p:.2g}" for n, p in made.items() if p > 0) + of),
+            ("target", whose[found.target]),
+            ("parts", f"{told}{of}" if told else "none: the schema alone says it"),
         ]
     )
     if found.warning is not None:

@@ -57,7 +57,7 @@ class Independence:
         one, other = self.columns
         told = f"p = {self.p_value:.2g}" if self.p_value >= 1e-9 else "p < 1e-9"
         test = f"(χ² = {self.statistic:.1f}, {self.degrees} degrees of freedom"
-        test += f", noise of ±{1.96 * self.sigma:,.0f} rows in every cell)"
+        test += f", noise of ±{1.96 * self.sigma:,.0f} in every cell)"
         if self.p_value < 0.05:
             found = f"{one} and {other} depend on each other: {told} {test}."
         else:
@@ -68,7 +68,7 @@ class Independence:
         if self.merged:
             found += " Values were counted together, and what is inside a group is not seen."
         if self.rough:
-            found += " Many cells have few rows, so p is approximate."
+            found += " Many cells hold few, so p is approximate."
         return found
 
     def __str__(self) -> str:

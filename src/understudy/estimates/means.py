@@ -214,7 +214,7 @@ class Odds(Within):
     @property
     def divisor(self) -> str:
         """Of the four."""
-        return "the share of rows in one of the four cells"
+        return "the share of one of the four cells"
 
     def _cells(self, frame: Frame) -> Floats:
         a, b = (frame.share(each) for each in self.pair)

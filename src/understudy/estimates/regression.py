@@ -17,9 +17,9 @@ from understudy.estimates.statistic import Fitted, Gone, Undefined, Within
 
 _ROUNDS = 50
 _RARE = Gone(
-    "too few rows have it beside the noise for a coefficient; the regression is over the others"
+    "too few have it beside the noise for a coefficient; the regression is over the others"
 )
-_BASE = Gone("the others are compared with it, for too few rows have the first value", base=True)
+_BASE = Gone("the others are compared with it, for too few have the first value", base=True)
 _STEEP = 30.0  # Of a logistic regression, the largest log odds; beyond, the outcome is separated
 
 
@@ -82,7 +82,7 @@ class Regression(Within):
     @property
     def divisor(self) -> str:
         """Of one value of a category, or of all; of a logistic outcome on one side of it."""
-        return "the share of its rows" + (" on one side of the outcome" if self.logistic else "")
+        return "its share" + (" on one side of the outcome" if self.logistic else "")
 
     def _parts(self, frame: Frame) -> tuple[Floats, Floats, Floats]:
         """(regressors, outcome, how much of every point counts)."""

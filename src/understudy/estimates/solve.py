@@ -34,6 +34,7 @@ from understudy.estimates.statistic import Fitted, Gone, Interval, Measured, Sta
 from understudy.models import Measured as Table
 from understudy.models import View
 from understudy.schema import Schema
+from understudy.units import things
 from understudy.wording import point
 
 ROUNDS = 8
@@ -241,9 +242,10 @@ class _Run:
 
     def estimates(self) -> tuple[Estimate, ...]:
         if self.known.rows < 4 * self.known.rows_sigma:
-            raise Undefined("the number of rows is hidden by its own noise")
+            told = f"the number of {things(self.known.schema.unit)} is hidden by its own noise"
+            raise Undefined(told)
         if not self.statistic.first_order and set(self.crowded) & set(self.statistic.numbers):
-            raise Undefined("the noise of a column is larger than all its rows")
+            raise Undefined("the noise of a column is larger than all that it holds")
         if any(self._lost(i) for i in self.statistic.numbers):
             raise Undefined(
                 "where the values of a column lie was looked for with too much noise to find them; "

@@ -112,7 +112,7 @@ class Statistic(ABC):
     @property
     def divisor(self) -> str:
         """What the shares are that must not be nothing, in words."""
-        return "the share of rows in the group"
+        return "the share of the group"
 
     def without(self, rare: Mapping[int, frozenset[int]]) -> tuple[Statistic, Mapping[str, Gone]]:
         """The statistic without values of columns that noise hides, and why which names are gone.
