@@ -1,6 +1,7 @@
 """`understudy schema review`: the decisions about a draft, at a terminal and without one."""
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -108,6 +109,30 @@ def test_a_walk_through_all_of_it(walk, draft: Path):
     assert "Enter" in out
     assert "nearly all rows of size_a lie between about 0 and 13" in out
     assert "nothing is open" in out
+
+
+def test_yes_is_an_answer_where_it_can_mean_only_one_thing(walk, draft: Path):
+    code, out, _ = walk("y", "row", "yes", "n", "Y")  # neither to who, nor a no to a list
+    assert code == 0
+    assert "answer with row, patient 4, s or q" in out
+    assert "answer with a, c, p, d, u, s or q" in out
+    assert columns(draft)["patient"].read_from_rows == ()
+    assert columns(draft)["job"].read_from_rows == ("type", "nullable")
+
+
+def test_no_is_an_answer_where_the_question_is_the_other_way_round(walk, draft: Path):
+    asked = DRAFT.replace('unit = "?"', 'read_from_rows = ["unit"]')
+    draft.write_text(asked)
+    code, out, _ = walk("yes", "no", "q")
+    assert "answer with a, " in out
+    assert (code, "Noted: one row is protected." in out) == (0, True)
+    text = re.sub("read_from_rows = .*|unit = .*", "", DRAFT)
+    for rule in ("size_a <= size_b", "size_a >= 1"):
+        text += f"\n[[rule]]\nsays = '{rule}'\nread_from_rows = true\n"
+    draft.write_text(text)
+    _, out, _ = walk("y", "a 1")
+    assert "answer with a, d, o, s or q" in out
+    assert Schema.load(draft).rules[0].says == "size_a <= size_b"
 
 
 def test_one_row_a_person_is_an_answer_where_nobody_was_found_with_several(walk, draft: Path):

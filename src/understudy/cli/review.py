@@ -310,7 +310,7 @@ def _ask(
 
 
 _INTRODUCTION = (
-    "Ask of each: would I know this without the table? Only a letter that you type makes something "
+    "Ask of each: would I know this without the table? Only what you type makes something "
     "public; the answer marked (Enter) never does."
 )
 
@@ -440,7 +440,7 @@ def _asked(
         if answer == "?":
             _show_menu(decision, menu, preset)
             continue
-        answer = answer or preset
+        answer = _meant(decision, answer) or preset
         if answer.lower() == "s":
             shell.say(("  Skipped.", "dim"))
             return False
@@ -460,6 +460,13 @@ def _asked(
         if settled is not None:
             return settled
         shell.say(f"  answer with {', '.join([*menu][:-1])} or q")
+
+
+def _meant(decision: Decision, answer: str) -> str:
+    """The letter for a yes or a no, where only one answer says that; else what was typed."""
+    public = "no" if decision.yes.startswith("No") else "yes"
+    asked = "public" in decision.choices and not decision.question.startswith("Which")
+    return _LETTERS["public"] if asked and answer.lower() in (public, public[0]) else answer
 
 
 def _show_menu(decision: Decision, menu: dict[str, str], preset: str) -> None:
