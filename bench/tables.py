@@ -89,6 +89,11 @@ def main(arguments: list[str]) -> None:
     for job in jobs(asked):
         if any(run["job"] == asdict(job) for run in runs):
             continue
+        told = f"{job.name}: {job.method}, ε = {job.epsilon}"
+        if job.at and _stated(job) is None:
+            beside = f"{job.name}{DOMAINS[0]} or {job.name}.toml"
+            told += f"; all columns that a draft finds are released: {beside} would state others"
+        print(told, file=sys.stderr, flush=True)  # before the wait, of which a wide table has much
         runs.append({"job": asdict(job), **_apart(job)})
         kept.write_text(json.dumps(runs, indent=1), encoding="utf-8")
         print("\n".join(shown(runs[-1:])[2 if len(runs) > 1 else 0 :]), flush=True)
@@ -202,14 +207,19 @@ def _read(job: Job) -> tuple[Any, Any]:
 
     file = Path(job.at)
     table = parquet.read_table(file) if file.suffix == ".parquet" else csv.read_csv(file)
-    beside = file.with_name(f"{job.name}.toml")
-    if beside.exists():
-        return table, Schema.load(beside)
-    for ending in DOMAINS:
-        if (domain := file.with_name(job.name + ending)).exists():
-            schema = import_mbi(domain)
-            return table.select([column.name for column in schema.columns]), schema
-    return table, confirm(draft(table), unit="row")
+    stated = _stated(job)
+    if stated is None:
+        return table, confirm(draft(table), unit="row")
+    if stated.suffix == ".toml":
+        return table, Schema.load(stated)
+    schema = import_mbi(stated)
+    return table.select([column.name for column in schema.columns]), schema
+
+
+def _stated(job: Job) -> Path | None:
+    """The file that says what is public of a table."""
+    files = (Path(job.at).with_name(job.name + ending) for ending in (".toml", *DOMAINS))
+    return next((file for file in files if file.exists()), None)
 
 
 def _expected(errors: Any) -> dict[str, float]:

@@ -41,9 +41,20 @@ def test_one_run_writes_a_table_its_numbers_and_a_figure(folder, tmp_path, capsy
     lines = (tmp_path / "results.md").read_text().splitlines()
     assert len(lines) == 4
     assert {line.count("|") for line in lines} == {14}
-    capsys.readouterr()
+    assert capsys.readouterr().err == "coded: maxent, ε = 1\ncoded: unheard, ε = 1\n"
     tables.main([*asked, "--by", "a", "--out", str(tmp_path)])
-    assert capsys.readouterr().out == ""  # nothing is measured again
+    assert capsys.readouterr() == ("", "")  # nothing is measured again
+
+
+def test_a_table_of_which_nothing_is_stated_is_named_before_the_wait(
+    folder, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(tables, "_apart", lambda job: {"refused": "not now"})
+    monkeypatch.setattr(tables, "draw", lambda runs, folder: [])
+    tables.main([str(folder), "--only", "words", "--methods", "mst", "--out", str(tmp_path)])
+    said = capsys.readouterr().err
+    assert said.startswith("words: mst, ε = 1; all columns that a draft finds are released")
+    assert "words-domain.json or words.toml" in said
 
 
 def test_a_table_without_facts_is_drafted(folder):
