@@ -15,7 +15,7 @@ NOTHING = "says nothing here"
 """Of a bound that holds whatever happens."""
 ADDS_UP = {
     "basic": "releases add up by ε and δ",
-    "zcdp": "releases add up by ρ: four equal ones cost about as much as one of twice their ε",
+    "zcdp": "releases add up by ρ, so four equal ones cost about as much as one of twice their ε",
 }
 """How releases use up a budget, by its composition."""
 COUNTED = {"basic": "", "zcdp": ", counted in ρ, which grows about as ε²"}

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.cli_cases import Case, run
+from tests.cli.test_release import TWO
 from understudy.cli.commands import command as printed
-from understudy.cli.commands import program
+from understudy.cli.commands import program, quoted
 from understudy.privacy import Ledger
 from understudy.schema import Category, Schema
 
@@ -230,3 +231,17 @@ def test_a_plan_names_the_ends_that_will_be_found(case):
         assert f"of visits {told}" in re.sub(r"\s+", " ", shown.out + shown.err)
     plan = json.loads(run("plan", "--schema", case.schema, "--epsilon", 1, "--json").out)
     assert plan["forecast"]["ends"].startswith("of visits")
+
+
+def test_a_plan_of_two_tables_speaks_of_families_and_finds_both_files(tmp_path: Path):
+    (tmp_path / "s.toml").write_text(TWO)
+    planned = ("plan", "--schema", tmp_path / "s.toml", "--epsilon", 1)
+    early = run(*planned)
+    assert early.out.startswith("Plan for 3 families (public), by ")
+    assert "release TABLE --children CHILDREN" in early.err
+    for name in ("homes.csv", "people.csv"):
+        (tmp_path / name).touch()
+    tables = (
+        f"{quoted(str(tmp_path / 'homes.csv'))} --children {quoted(str(tmp_path / 'people.csv'))}"
+    )
+    assert f" release {tables} --schema " in run(*planned).out

@@ -192,6 +192,8 @@ def test_two_files_are_drafted_reviewed_confirmed_and_checked(tmp_path: Path):
         "persons: add those that have none"
         in run("schema", "review", schema, persons, "--list").out
     )
+    alone = run("schema", "review", schema, "--list").out
+    assert "Add --rows and about how many rows homes has" in alone
     checked = run("schema", "check", schema, "--data", homes, "--children", persons)
     assert "NOT PRIVATE" in checked.out
 

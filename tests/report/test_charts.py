@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import colorsys
+from dataclasses import replace
 
 import pytest
 
@@ -21,6 +22,14 @@ def test_every_figure_has_a_text_alternative(made):
             assert picture["role"] == "img"
             assert len(picture["aria-label"]) > 30
     assert page.text.count("in numbers") >= len(made.schema.modelled)
+
+
+def test_no_group_is_called_accurate_that_is_larger_than_the_table(made):
+    for bound in (0.02, 0.2):
+        certificate = replace(made.certificate, bound=bound)
+        html = report.render(replace(made, certificate=certificate))
+        assert ("none is so large that its share is accurate" in html) == (bound == 0.2)
+        assert ("the number of one ten" in html) == (bound == 0.02)
 
 
 def test_the_ends_of_an_axis_have_commas_only_where_they_are_no_years():

@@ -252,7 +252,7 @@ def test_a_bound_that_says_nothing_is_said_to(table, schema):
     assert made.certificate.bound == made.theorem.bound == 1
     page = " ".join(Page(report.render(made)).text.split())
     assert "95 % confidence, which says nothing here." in page
-    assert "may be all noise, which says nothing here; " in page
+    assert "may be all noise, which says nothing here." in page
     assert "≤ 100.00 percentage points, which says nothing here" in page
     assert f"by theorem{made.theorem}" in page.replace("by theorem ", "by theorem")
 

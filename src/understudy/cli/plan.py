@@ -97,8 +97,10 @@ def plan(
     source = "assumed"
     if rows is None:
         source = "public" if prepared.design.rows else "assumed: give --rows N for your table"
+    counted = things(prepared.schema.unit)
+    table = "" if counted == "families" else "a table of "
     shell.say(
-        (f"Plan for a table of {size:,} {things(prepared.schema.unit)} ({source})", "bold"),
+        (f"Plan for {table}{size:,} {counted} ({source})", "bold"),
         f", by {prepared.method.name}; nothing is spent",
     )
     _show(prepared, forecast, size, account)
@@ -129,14 +131,19 @@ def _show_next(path: Path, schema: Schema, given: Mapping[str, object]) -> None:
     """The command for this release; a table that lies beside its schema has the name of that."""
     from understudy.schema.family import FamilySchema
 
-    def table(stem: str, missing: str) -> Path | str:
-        named = (path.with_name(stem + suffix) for suffix in _TABLES)
+    def table(missing: str, *stems: str) -> Path | str:
+        named = (path.with_name(stem + suffix) for stem in stems for suffix in _TABLES)
         return next((each for each in named if each.is_file()), missing)
 
-    stem = _stem(path)
-    tables: list[Path | str] = [table(stem, "TABLE")]
-    if isinstance(schema, FamilySchema) and stem != schema.tables[-1].child:
-        tables += ["--children", table(schema.tables[-1].child, "CHILDREN")]
+    stem, family = _stem(path), schema.tables[-1] if isinstance(schema, FamilySchema) else None
+    if family is None or stem == family.child:
+        tables: list[Path | str] = [table("TABLE", stem)]
+    else:
+        tables = [
+            table("TABLE", stem, family.parent),
+            "--children",
+            table("CHILDREN", family.child),
+        ]
     options: list[object] = []
     for name, value in given.items():
         switch = f"--{_FLAGS.get(name, name.replace('_', '-'))}"

@@ -153,7 +153,8 @@ def say_plan(schema: Path, rows: int | None = None, unit: Unit | None = None) ->
     loaded = Schema.load(schema)
     about = [] if rows is None else ["--rows", rows]
     shell.say(f"  {command('plan', '--schema', schema, '--epsilon', 1, *about)}")
-    told = "Add --rows and about how many rows the table has: a verdict needs it."
+    whose = loaded.tables[-1].parent if isinstance(loaded, FamilySchema) else "the table"
+    told = f"Add --rows and about how many rows {whose} has: a verdict needs it."
     if rows is not None:
         told = f"{rows:,} is about the number of {things(unit)}, read from the table"
         if isinstance(loaded, FamilySchema) and not loaded.tables[-1].min_children:
@@ -310,8 +311,8 @@ def _ask(
 
 
 _INTRODUCTION = (
-    "Ask of each: would I know this without the table? Only what you type makes something "
-    "public; the answer marked (Enter) never does."
+    "Ask of each: would I know this without the table? Only what you type makes something public; the "
+    "answer marked (Enter) skips the question, or leaves columns out."
 )
 
 
