@@ -111,6 +111,13 @@ class TestGuesses:
         assert column.nullable
         assert set(column.read_from_rows) == {"type", "nullable", "null_values", "values"}
 
+    def test_a_refusal_is_on_no_side_of_an_order(self):
+        column = drafted(["under 18", "18 to 64", "65 or more", "Refused"] * 500)
+        assert isinstance(column, Category)
+        assert column.values == ("under 18", "18 to 64", "65 or more")
+        assert (column.other, column.ordinal) == ("Refused", True)
+        assert drafted(["a", "b", "Refused"] * 500).values == ("Refused", "a", "b")
+
     def test_the_name_of_all_others_is_free(self):
         column = drafted(["OTHER", "x"] * 500 + ["y"] * 3)
         assert isinstance(column, Category)

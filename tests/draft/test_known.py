@@ -1,6 +1,6 @@
 import pytest
 
-from understudy.draft.known import in_order, whole_list
+from understudy.draft.known import beside_order, in_order, whole_list
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,14 @@ from understudy.draft.known import in_order, whole_list
         ("neg", "trace", "1+", "2+"),
         ("Low", "Medium", "High", "Critical"),
         ("aucune", "légère", "modérée", "sévère"),
+        ("lun", "mar", "gio", "dom"),
+        ("måndag", "lördag", "söndag"),
+        ("Mycket missnöjd", "Varken eller", "Ganska nöjd"),
+        ("None at all", "Not very much", "A fair amount", "A great deal"),
+        ("Less than high school", "High school graduate", "Graduate degree"),
+        ("Never", "Less often", "About once a day", "Several times a day"),
+        ("há 1 dia", "há 2 dias", "há 11 dias"),
+        ("1+", "1", "1-", "2", "2-"),
         ("とても不満", "不満", "どちらともいえない", "満足"),
         ("非常不同意", "不同意", "同意"),
     ],
@@ -80,6 +88,7 @@ def test_orders(ordered):
         ("red car", "blue car", "very car"),
         ("2 kg", "3 years"),
         ("98001-1", "98001-2"),
+        ("98001-F", "98002-F"),
         ("low",),
         ("May-18", "June-99", "early 08"),
         ("a", "aa", "aaa"),
@@ -115,3 +124,10 @@ def test_one_value_or_a_few_of_many_are_no_list():
     assert whole_list(["May", "June"]) is None
     assert whole_list(["Yes", "No", "maybe"]) is None
     assert whole_list(["CA", "NY"]) is None
+
+
+def test_one_value_that_is_no_answer_stands_beside_an_order():
+    assert beside_order(["<10", "10-20", "Refused"]) == "Refused"
+    assert beside_order(["low", "high", "Don’t know"]) == "Don’t know"
+    assert beside_order(["low", "high", "refused", "don't know"]) is None
+    assert beside_order(["low", "none"]) is None

@@ -67,6 +67,13 @@ def test_people_and_how_to_reach_them():
     assert all(Name(n).reaches for n in ("e-mail", "Phone", "home_address", "ip"))
 
 
+def test_who_somebody_is():
+    roles = ("program_officer", "Klassenlehrer", "autore", "förare", "principal_investigator")
+    assert all(Name(n).role for n in roles)
+    others = ("sales_per_agent", "n_teacher", "author_count", "Fahrerlaubnis", "reports")
+    assert not any(Name(n).role for n in others)
+
+
 def test_words_of_any_alphabet_are_whole():
     assert Name("größeKlasse").words == ["größe", "klasse"]
     assert Name("年齢_ID").words == ["年齢", "id"]
@@ -76,6 +83,8 @@ def test_words_of_any_alphabet_are_whole():
 def test_the_last_word_says_whether_it_is_an_amount():
     assert not any(Name(n).amount for n in ("credit_card", "income house", "sales order"))
     assert all(Name(n).amount for n in ("credit", "income_household", "order value", "epoch"))
+    assert all(Name(n).amount for n in ("last_modified", "shipped_at"))
+    assert not Name("modified_by").amount
 
 
 def test_codes_and_amounts():

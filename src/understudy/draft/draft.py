@@ -46,7 +46,7 @@ from understudy.columns.reading import (
 )
 from understudy.columns.unmodelled import DISCOVER
 from understudy.draft import numbers, words
-from understudy.draft.known import in_order, whole_list
+from understudy.draft.known import beside_order, in_order, whole_list
 from understudy.draft.names import Name
 from understudy.draft.people import counted
 from understudy.draft.rules import confirm_rules, proposed
@@ -521,6 +521,9 @@ def _from_words(look: _Look, texts: list[str], counts: NDArray[np.integer]) -> C
     order = in_order(values, graded=look.named.graded)
     rest = set(texts) - set(values)
     other = None if not rest else "OTHER" if "OTHER" not in texts else "(other)"
+    if order is None and not rest and (refused := beside_order(values)):
+        order = in_order([v for v in values if v != refused], graded=look.named.graded)
+        other = refused if order else None  # as OTHER, it is on no side of a bracket
     marks = [*(() if public and not rest else ("values",)), *(("ordinal",) if order else ())]
     return Category(look.name, order or values, other, order is not None, **look.common(*marks))
 

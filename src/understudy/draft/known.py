@@ -55,6 +55,35 @@ _LOCAL = (
         "december"
     ),
     _list("jan, feb, mär, apr, mai, jun, jul, aug, sep, okt, nov, dez"),
+    *(
+        _list(cycle)
+        for cycle in (
+            "segunda-feira, terça-feira, quarta-feira, quinta-feira, sexta-feira, sábado, domingo",
+            "segunda, terça, quarta, quinta, sexta, sábado, domingo",
+            "måndag, tisdag, onsdag, torsdag, fredag, lördag, söndag",
+            "mandag, tirsdag, onsdag, torsdag, fredag, lørdag, søndag",
+            "poniedziałek, wtorek, środa, czwartek, piątek, sobota, niedziela",
+            "lun, mar, mer, jeu, ven, sam, dim",
+            "lun, mar, mié, jue, vie, sáb, dom",
+            "lun, mar, mer, gio, ven, sab, dom",
+            "seg, ter, qua, qui, sex, sáb, dom",
+            "ma, di, wo, do, vr, za, zo",
+            "mån, tis, ons, tor, fre, lör, sön",
+            "月, 火, 水, 木, 金, 土, 日",
+            "jan, feb, mrt, apr, mei, jun, jul, aug, sep, okt, nov, dec",
+            "janv, févr, mars, avr, mai, juin, juil, août, sept, oct, nov, déc",
+            "ene, feb, mar, abr, may, jun, jul, ago, sep, oct, nov, dic",
+            "gen, feb, mar, apr, mag, giu, lug, ago, set, ott, nov, dic",
+            "jan, fev, mar, abr, mai, jun, jul, ago, set, out, nov, dez",
+            "jan, feb, mar, apr, maj, jun, jul, aug, sep, okt, nov, dec",
+            "januari, februari, mars, april, maj, juni, juli, augusti, september, oktober, "
+            "november, december",
+            "januar, februar, marts, april, maj, juni, juli, august, september, oktober, "
+            "november, december",
+            "styczeń, luty, marzec, kwiecień, maj, czerwiec, lipiec, sierpień, wrzesień, "
+            "październik, listopad, grudzień",
+        )
+    ),
 )
 _CYCLES = (
     _DAYS,
@@ -77,6 +106,15 @@ _LISTS = (
     _list("no, si"),
     _list("não, sim"),
     _list("nee, ja"),
+    _list("nej, ja"),
+    _list("nei, ja"),
+    _list("nie, tak"),
+    _list("no, sì"),
+    _list("femme, homme"),
+    _list("mujer, hombre"),
+    _list("femmina, maschio"),
+    _list("vrouw, man"),
+    _list("kvinna, man"),
     _list("weiblich, männlich"),
     _list("w, m"),
     _list("いいえ, はい"),
@@ -184,8 +222,31 @@ _LOCAL_SCALES = """
     非常不满意, 不满意, 比较不满意, 一般, 比较满意, 满意, 非常满意;
     非常不同意, 不同意, 比较不同意, 一般, 中立, 比较同意, 同意, 非常同意;
     zeer slecht, slecht, matig, redelijk, voldoende, goed, zeer goed, uitstekend;
+    molto insoddisfatto, insoddisfatto, poco soddisfatto, né soddisfatto né insoddisfatto,
+      neutrale, abbastanza soddisfatto, soddisfatto, molto soddisfatto;
+    molto basso, basso, medio, alto, molto alto;
+    muito insatisfeito, insatisfeito, pouco satisfeito, nem satisfeito nem insatisfeito, neutro,
+      indiferente, satisfeito, muito satisfeito;
+    muito baixo, baixo, médio, alto, muito alto;
+    zeer laag, laag, gemiddeld, middel, hoog, zeer hoog;
+    mycket missnöjd, missnöjd, ganska missnöjd, varken eller, varken nöjd eller missnöjd, neutral,
+      ganska nöjd, nöjd, mycket nöjd;
+    instämmer inte alls, instämmer inte, instämmer delvis inte, varken eller, neutral, instämmer
+      delvis, instämmer, instämmer helt;
+    aldrig, nästan aldrig, sällan, ibland, ofta, mycket ofta, nästan alltid, alltid;
+    aldrig, næsten aldrig, sjældent, nogle gange, ofte, meget ofte, næsten altid, altid;
+    mycket dålig, dålig, varken bra eller dålig, okej, bra, mycket bra;
+    mycket låg, låg, medel, hög, mycket hög;
+    meget utilfreds, utilfreds, hverken eller, tilfreds, meget tilfreds;
+    nigdy, rzadko, czasami, czasem, często, bardzo często, zawsze;
+    zdecydowanie nie, raczej nie, trudno powiedzieć, raczej tak, zdecydowanie tak;
+    bardzo niski, niski, średni, wysoki, bardzo wysoki;
+    klein, mittel, groß, sehr groß; petit, moyen, grand, très grand;
+    pequeño, mediano, grande; piccolo, medio, grande; liten, mellan, stor; klein, middel, groot;
+    leve, moderado, moderada, grave, severo, severa, crítico, crítica; lieve, moderato, grave;
+    licht, matig, ernstig, zeer ernstig; lätt, måttlig, svår;
 """
-"""In eight languages beside English, each up to a semicolon."""
+"""In eleven languages beside English, each up to a semicolon."""
 
 _SCALES = (
     *_CYCLES,
@@ -214,6 +275,12 @@ _SCALES = (
             ("negative", "positive"),
             ("unsafe", "safe"),
             ("liberal", "conservative"),
+            ("oppose", "favor"),
+            ("oppose", "support"),
+            ("disapprove", "approve"),
+            ("unfavorable", "favorable"),
+            ("dislike", "like"),
+            ("worse", "better"),
         )
     ),
     _list(
@@ -222,20 +289,42 @@ _SCALES = (
         "quite a bit, very, very much, a lot, extremely, completely"
     ),
     _list(
-        "never, less than once a year, once a year, a few times a year, less than once a month, "
+        "never, not at all, less often, rarely, less than once a year, once a year, "
+        "a few times a year, less than once a month, "
         "less than monthly, once a month, 1 3 times a month, 2 3 times a month, a few times a month, "
         "several times a month, once a week, 1 2 times a week, 2 3 times a week, "
-        "a few times a week, several times a week, most days, daily, every day, once a day, "
-        "several times a day"
+        "several days a week, a few times a week, several times a week, some days, most days, "
+        "nearly every day, daily, every day, about once a day, once a day, several times a day"
     ),
     _list(
-        "no schooling, no formal education, no formal, no qualifications, preschool, kindergarten, "
+        "none, none at all, nothing, hardly any, very little, a little, little, not very much, "
+        "not much, only some, some, a moderate amount, a fair amount, quite a lot, quite a bit, "
+        "a good deal, a lot, a great deal"
+    ),
+    _list("far too little, too little, about right, just right, too much, far too much"),
+    _list(
+        "much worse, worse, a little worse, somewhat worse, slightly worse, the same, same, "
+        "about the same, unchanged, no change, slightly better, somewhat better, a little better, "
+        "better, improved, much better, much improved"
+    ),
+    _list(
+        "definitely not, probably not, not sure, might or might not, maybe, possibly, probably, "
+        "probably yes, definitely, definitely yes"
+    ),
+    _list("far below average, below average, average, above average, far above average"),
+    _list("once, twice, three times, more than three times"),
+    _list(
+        "no schooling, no formal education, no formal, no qualifications, "
+        "less than high school, some high school, preschool, kindergarten, "
         "primary, primary school, "
         "elementary, elementary school, 1st 4th, 5th 6th, 7th 8th, middle school, lower secondary, "
         "9th, 10th, 11th, 12th, secondary, secondary school, upper secondary, high school, hs grad, "
-        "high school graduate, some college, assoc voc, assoc acdm, associate, associate degree, "
+        "high school graduate, high school diploma, vocational, some college, "
+        "assoc voc, assoc acdm, associate, associate degree, "
         "associates, tertiary, bachelor, bachelors, bachelor degree, bachelor's, bachelor's degree, "
-        "university, master, masters, master degree, master's, master's degree, postgraduate, "
+        "university, "
+        "some graduate school, graduate degree, graduate school, master, masters, master degree, "
+        "master's, master's degree, postgraduate, "
         "prof school, doctorate, doctoral, doctoral degree, phd"
     ),
     _list("tiny, very small, small, medium, large, very large, extra large, huge"),
@@ -251,6 +340,16 @@ _SCALES = (
     _list("underweight, normal, overweight, obese"),
     _list("first, second, third, fourth, fifth"),
     *(_list(" ".join(scale.split())) for scale in _LOCAL_SCALES.split(";")),
+)
+_NO_ANSWER = frozenset(
+    _list(
+        "refused, refusal, don't know, do not know, dk, no answer, not stated, not answered, unknown, "
+        "prefer not to say, prefer not to answer, rather not say, declined, not applicable, n/a, "
+        "keine angabe, k.a., weiß nicht, verweigert, entfällt, sans réponse, non réponse, "
+        "ne sait pas, non renseigné, no sabe, no contesta, no responde, ns/nc, no aplica, non so, "
+        "non risponde, non sa, não sabe, não respondeu, não informado, não se aplica, weet niet, "
+        "geen antwoord, onbekend, vet ej, vet inte, ej svar, ved ikke, nie wiem, brak odpowiedzi"
+    )
 )
 _LEAST = 3  # So many words make a scale; two of them may mean something else
 _CASES: tuple[Callable[[str], str], ...] = (str.lower, str.upper, str.capitalize)
@@ -315,8 +414,14 @@ def in_order(values: Sequence[str], *, graded: bool = False) -> tuple[str, ...] 
     return None
 
 
+def beside_order(values: Sequence[str]) -> str | None:
+    """The one value that is no answer, and so has no place in an order: "Refused"; None of more."""
+    found = [v for v in values if v.strip().lower().replace("’", "'") in _NO_ANSWER]
+    return found[0] if len(found) == 1 else None
+
+
 def _by_scale(values: Sequence[str]) -> tuple[str, ...] | None:
-    plain = [value.strip().lower().replace("’", "'").partition(", ")[0] for value in values]
+    plain = [value.strip(" .").lower().replace("’", "'").partition(", ")[0] for value in values]
     texts = {re.sub(r"[\s_-]+", " ", text): v for text, v in zip(plain, values, strict=True)}
     if len(texts) < max(len(values), _LEAST):
         return None
@@ -430,7 +535,8 @@ def _roman(digits: str) -> int:
 def _is_step(frame: tuple[str, str]) -> bool:
     """Whether the words around a number make it a place in an order: "2 years", "grade 3"."""
     before, after = frame
-    return (not before and bool(after)) or (before in _STEPS and not after)
+    unit = not before and bool(after) and after[0] not in "-/_"
+    return unit or after[:1].isalpha() or (before in _STEPS and not after)
 
 
 Place = tuple[tuple[float, int], tuple[str, str] | None]
@@ -462,7 +568,9 @@ def _placed(text: str) -> Place | None:
 
 def _by_letter(values: Sequence[str]) -> tuple[str, ...] | None:
     """Grades: A, B, C, ... with or without a digit or a sign."""
-    if len(values) < _LEAST or not all(re.fullmatch(r"[A-H][1-9]?[+-]?", v) for v in values):
+    if len(values) < _LEAST or not all(
+        re.fullmatch(r"([A-H][1-9]?|[1-9])[+-]?", v) for v in values
+    ):
         return None
     plain = {value: value.rstrip("+-") for value in values}
     return tuple(

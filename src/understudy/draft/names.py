@@ -19,9 +19,25 @@ _ROLES = _set(
     """
     interviewer officer agent teacher nurse judge surgeon coach attending manager supervisor director
     actor artist writer author host seller buyer sender recipient inspector handler assignee adjuster
-    sachbearbeiter sachbearbeiterin
+    investigator insured broker realtor counselor advisor caseworker landlord tenant
+    sachbearbeiter sachbearbeiterin lehrer lehrerin fahrer fahrerin betreuer betreuerin berater
+    beraterin leiter leiterin arzt ärztin makler prüfer vermieter mieter autor autorin
+    enseignant enseignante professeur médecin infirmier chauffeur conducteur courtier conseiller
+    conseillère responsable auteur assuré locataire inspecteur gestionnaire
+    profesor profesora maestro maestra médico médica conductor vendedor asesor corredor inquilino
+    asegurado investigador
+    insegnante docente medico autista conducente operatore venditore autore assicurato
+    professor motorista corretor operador segurado inspetor
+    leraar docent chauffeur verzekerde huurder behandelaar makelaar auteur
+    förare lärare läkare handläggare författare kontrollant mäklare chaufför
     """
 )
+"""Who somebody is to the others in a row: also the last part of a longer word, `Klassenlehrer`."""
+_COMPOUND = re.compile(
+    r"\w{3,}(lehrer|fahrer|berater|betreuer|leiter|arzt|bearbeiter|makler|lärare|läkare|förare)(in)?"
+)
+_COUNTED = _set("n no num number count per is has any avg mean max min sum total")
+"""Beside one of these a role is counted, or asked about."""
 _PERSONS = _ROLES | _set(
     """
     patient pat person people subject subj participant respondent citizen customer cust client
@@ -119,7 +135,9 @@ _AMOUNTS = _set(
     capital epoch unix ts betrag preis summe gewicht montant prix importe
     """
 )
-_GRADES = _set("grade rating class tier band level score subgrade quality risk")
+_MOMENTS = _set("at on ms millis secs modified updated created changed seen")
+"""Last words of columns that say when: `last_modified`, `shipped_at`, `event_ms`."""
+_GRADES = _set("grade rating class tier band level score subgrade quality risk energy note")
 _HIERARCHIES = (
     (_set("icd diag diagnosis diagnoses dx atc drg cpt"), (3, 1)),
     (_set("zip zipcode postcode postal plz"), (3, 1)),
@@ -193,6 +211,13 @@ class Name:
         return bool(_PERSONS.intersection(self.words))
 
     @property
+    def role(self) -> bool:
+        """Whether its texts say who somebody is: `program_officer`, `Klassenlehrer`."""
+        words = self.words
+        role = bool(words) and (words[-1] in _ROLES or _COMPOUND.fullmatch(words[-1]) is not None)
+        return role and (_AMOUNTS | _COUNTED).isdisjoint(words)
+
+    @property
     def reaches(self) -> bool:
         """Whether it says how people can be reached, or where they live."""
         words = self.words
@@ -243,6 +268,8 @@ class Name:
         """
         if self.words[-1:] and self.words[-1] in _WHO - _PERSONS - _AMOUNTS:
             return False
+        if self.words[-1:] and self.words[-1] in _MOMENTS:
+            return True
         endings = ("wgt", "amt", "amount", "price", "cost", "income", "salary", "balance")
         return bool(_AMOUNTS.intersection(self.words)) or self.text.lower().endswith(endings)
 

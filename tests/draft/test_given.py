@@ -1,0 +1,37 @@
+import pytest
+
+from understudy.draft.given import names_people
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("Rossi, Anna", "Conti, Luca", "Xyz, Marco", "Greco, Giulia"),
+        ("ANNA ROSSI", "LUCA CONTI", "QWERTZ XYZ", "JOSÉ SILVA"),
+        ("Dr. Braun", "Dr. Xyz", "Prof. Abc"),
+        ("Fr. Müller", "Hr. Qwertz", "Fr. Koch"),
+        ("BERNARD", "MARTIN", "QWERTZ", "ROUX"),
+        ("Priya", "Rahul", "Xyz", "Neha"),
+    ],
+)
+def test_names_of_people(texts):
+    assert names_people(texts)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("Jackson County", "Clark County", "Martin County", "Allen County"),
+        ("Santa Maria", "San Juan", "San Pedro", "Santa Rosa"),
+        ("St. Mary Hospital", "Mercy Hospital", "St. James Hospital"),
+        ("Ford", "Toyota", "Mercedes", "Honda"),
+        ("Jackson", "Lincoln", "Dallas", "Houston", "Austin"),
+        ("rosa", "schwarz", "blau", "grün", "gelb"),
+        ("Dr 12", "Dr 13"),
+        ("Jan", "Feb", "Mar", "Apr"),
+        ("James 1", "Mary 2", "Anna 3"),
+        ("office manager", "sales manager", "nurse"),
+    ],
+)
+def test_names_of_things(texts):
+    assert not names_people(texts)
