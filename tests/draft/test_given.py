@@ -12,6 +12,11 @@ from understudy.draft.given import names_people
         ("Fr. Müller", "Hr. Qwertz", "Fr. Koch"),
         ("BERNARD", "MARTIN", "QWERTZ", "ROUX"),
         ("Priya", "Rahul", "Xyz", "Neha"),
+        ("Conti, Jennifer, MD", "Qwertz, Linda, MD", "Xyz, Anna, PhD", "Abc, Luca, MD"),
+        ("AnthonyW", "BarbaraS", "JohnQ"),
+        ("jsmith", "kpatel", "svc_sync", "mmuller"),
+        ("张伟", "李秀兰", "王芳"),
+        ("김민준", "이서연", "박지호"),
     ],
 )
 def test_names_of_people(texts):
@@ -30,6 +35,8 @@ def test_names_of_people(texts):
         ("Dr 12", "Dr 13"),
         ("Jan", "Feb", "Mar", "Apr"),
         ("James 1", "Mary 2", "Anna 3"),
+        ("award", "across", "bros", "sking"),
+        ("高血压", "胃炎", "腰痛", "湿疹"),
         ("office manager", "sales manager", "nurse"),
     ],
 )

@@ -28,6 +28,9 @@ from understudy.draft.names import Name, Range
         "TAIL_NUM",
         "IDNUMBER",
         "Schüler-Nr.",
+        "id_cliente",
+        "matrícula",
+        "matricula_oficial",
     ],
 )
 def test_names_that_identify(name):
@@ -62,15 +65,29 @@ def test_names_that_do_not(name):
 def test_people_and_how_to_reach_them():
     assert all(Name(n).of_people for n in ("name", "LastName", "patient name", "surname"))
     assert not any(Name(n).of_people for n in ("product_name", "country name", "nametag"))
-    assert all(Name(n).of_persons for n in ("director_name", "First Name", "npi_name", "Vorname"))
+    assert all(Name(n).of_persons for n in ("director_name", "First Name", "Vorname", "姓名"))
     assert not Name("name").of_persons
     assert all(Name(n).reaches for n in ("e-mail", "Phone", "home_address", "ip"))
 
 
 def test_who_somebody_is():
-    roles = ("program_officer", "Klassenlehrer", "autore", "förare", "principal_investigator")
+    roles = (
+        "program_officer",
+        "Klassenlehrer",
+        "autore",
+        "förare",
+        "principal_investigator",
+        "edited_by",
+    )
     assert all(Name(n).role for n in roles)
-    others = ("sales_per_agent", "n_teacher", "author_count", "Fahrerlaubnis", "reports")
+    others = (
+        "sales_per_agent",
+        "n_teacher",
+        "author_count",
+        "Fahrerlaubnis",
+        "reports",
+        "group_by",
+    )
     assert not any(Name(n).role for n in others)
 
 
@@ -91,6 +108,11 @@ def test_codes_and_amounts():
     assert all(Name(n).coded for n in ("zip_code", "OCCODE", "race", "admission_type_id"))
     assert not any(Name(n).coded for n in ("area", "price", "bedrooms"))
     assert all(Name(n).amount for n in ("price", "fnlwgt", "total_rec_int", "salary_cents"))
+
+
+def test_some_names_speak_of_codes_alone():
+    assert all(Name(n).of_codes for n in ("census_tract", "icd9", "type"))
+    assert not any(Name(n).of_codes for n in ("area", "group mean", "county unemployment"))
 
 
 def test_public_bounds_hold_only_what_fits():

@@ -42,6 +42,10 @@ def test_what_few_hold_is_not_common():
         ("ManagerID", RNG.integers(0, 22, 1000), True),  # people, however few
         ("store_id", RNG.integers(0, 22, 1000), False),
         ("serial_no", RNG.integers(10**9, 10**10, 60).repeat(20), True),  # of 60 machines
+        ("x", RNG.choice([13, 15, 18], 900) * 10**9 + RNG.integers(0, 10**9, 900), True),  # phones
+        ("x", RNG.normal(165 * 10**10, 10**10, 900).astype(int), False),  # milliseconds
+        ("x", [202001010000 + 10**6 * (i % 12) + i % 24 for i in range(900)], False),
+        ("x", np.append(RNG.choice(9 * 10**5, 998, replace=False) + 10**5, [500_000] * 2), True),
         ("last_modified", RNG.integers(16 * 10**8, 17 * 10**8, 900), False),
     ],
 )

@@ -37,6 +37,8 @@ def sorted_as(cells, name="x"):
         ([f"esp32-{i * 7919 % 65536:04x}" for i in range(1, 61)] * 99, "x", Sort.IDENTIFIER),
         ([f"{i * 7919 + 10**5}-F" for i in range(1, 61)] * 99, "x", Sort.IDENTIFIER),
         ([f"{i * 7919 + 10**5}-F" for i in range(1, 61)] * 99, "district code", Sort.LIST),
+        ([*["none"] * 999, *[f"AB-{i}" for i in range(1000, 3000)]], "x", Sort.IDENTIFIER),
+        ([*["none"] * 999, *[f"job {chr(97 + i)}" for i in range(999)]], "x", Sort.DISCOVER),
         ([f"{a} {b}" for a in GIVEN for b in FAMILY] * 99, "x", Sort.IDENTIFIER),
         ([f"{a}{b}".lower() for a in "abcd" for b in FAMILY] * 99, "operatore", Sort.IDENTIFIER),
         ([f"{i} Mill Road" for i in range(1, 90)] * 9, "x", Sort.IDENTIFIER),

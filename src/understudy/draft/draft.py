@@ -65,6 +65,7 @@ _DAY_FORMATS = (
     "%Y/%m/%d",
     "%Y.%m.%d",
     "%Y年%m月%d日",
+    "%Y %b %d",
     "%d/%m/%Y",
     "%m/%d/%Y",
     "%d.%m.%Y",
@@ -125,6 +126,7 @@ _MORE_NULLS = (
 _STRICTLY = 200
 _FEW = 12
 _SINGLES = 128
+_REPEATED = 5
 _DAYS = (date(1900, 1, 1), date(2099, 12, 31))
 """Bounds of dates that anybody would choose; where one lies beyond them, a draft gives none."""
 _SHORT_DAYS = (date(1969, 1, 1), date(2068, 12, 31))
@@ -416,6 +418,8 @@ def _from_text(look: _Look, array: pa.Array, typed: bool, stored: bool) -> Colum
         return Boolean(look.name, **(look if typed else look.retyped("bool")).common())
     if isinstance(kind, Notation):
         look, kind = dataclasses.replace(look, notation=kind), "number"
+    if kind == "number" and look.named.of_codes and not look.notation and _are_codes(read, held):
+        return _from_words(look, texts.to_pylist(), counts)
     if kind == "number" and (look.special or not stored):
         return _from_digits(look, read, held, typed or look.notation is not None)
     if kind is not None and not stored:
@@ -491,6 +495,12 @@ def _strict(text: str, form: str) -> bool:
 
 def _bare(text: str) -> str:
     return re.sub(r"(?<!\d)0(?=\d)", "", text).lower()
+
+
+def _are_codes(texts: pa.Array, counts: NDArray[np.integer]) -> bool:
+    """Whether numbers with a fraction are so few that they may be codes: 250.43, 401.9."""
+    values, _ = floats(texts)
+    return bool(np.any(np.rint(values) != values)) and len(texts) <= counts.sum() / _REPEATED
 
 
 def _beside_texts(

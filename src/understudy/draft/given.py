@@ -102,11 +102,19 @@ _TITLED = re.compile(
     r"(?:(?:mr|mrs|ms|miss|sir|dr|prof|rev|hr|fr|sr|sra|srta|sig|dott|dhr|mevr|mme|mlle|ing)\.?"
     r"|m\.|herr|frau|fru|monsieur|madame|signora?|senora?|shri|smt) (?=\D+$)"
 )
+_DEGREES = _set("md phd rn do dds esq jr sr ii iii dr prof")
+_CHINESE = re.compile(
+    "[王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁谢宋唐许韩冯邓曹彭曾肖田董袁潘于蒋蔡余杜叶程苏魏吕丁任沈"
+    "姚卢姜崔钟谭陆汪范金石廖贾夏韦方白邹孟熊秦邱江尹薛闫段雷侯龙史陶贺顾毛郝龚邵万]"
+    "[\u4e00-\u9fff]{1,2}|[김이박최정강조윤장임한오서신권황안송류홍][가-힣]{2}"
+)
+"""A family name of one sign, and one or two more: of China, or of Korea."""
 _PLACES = _set("san santa santo sao st ste saint sainte sankt")
 """What a saint gave the name to is no person."""
 _LABEL = 0.25
 _SHARE = 0.4
 _ALONE = 0.5
+_INITIALLED = 4  # Shorter words end like a name by chance
 
 
 def names_people(texts: Sequence[str]) -> bool:
@@ -116,10 +124,15 @@ def names_people(texts: Sequence[str]) -> bool:
     or half are one word, a common given or family name. Where a word that is no given name stands in
     a quarter of them, they are things: "Jackson County", "St. Mary Hospital".
     """
-    plain = [_folded(text) for text in texts]
+    if sum(_CHINESE.fullmatch(text.strip()) is not None for text in texts) >= 0.9 * len(texts):
+        return True
+    plain = [_folded(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)) for text in texts]
     if sum(_TITLED.match(text) is not None for text in plain) >= 0.9 * len(plain):
         return True
-    split = [re.findall(r"[^\W\d_]{2,}", text) for text in plain]
+    split = [
+        [word for word in re.findall(r"[^\W\d_]{2,}", text) if word not in _DEGREES]
+        for text in plain
+    ]
     split = [
         [] if re.search(r"\d", text) else words for text, words in zip(plain, split, strict=True)
     ]
@@ -131,8 +144,13 @@ def names_people(texts: Sequence[str]) -> bool:
         2 <= len(words) <= 4 and not _GIVEN.isdisjoint(words) and _PLACES.isdisjoint(words)
         for words in split
     )
-    alone = sum(len(words) == 1 and words[0] in _GIVEN | _FAMILY for words in split)
+    alone = sum(len(words) == 1 and _is_name(words[0]) for words in split)
     return several >= _SHARE * len(texts) or alone >= _ALONE * len(texts)
+
+
+def _is_name(word: str) -> bool:
+    """Whether it is a name, or an initial and one, as people log in: `jsmith`."""
+    return word in _GIVEN or word in _FAMILY or (len(word) > _INITIALLED and word[1:] in _FAMILY)
 
 
 def _folded(text: str) -> str:

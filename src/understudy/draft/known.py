@@ -70,6 +70,9 @@ _LOCAL = (
             "ma, di, wo, do, vr, za, zo",
             "mån, tis, ons, tor, fre, lör, sön",
             "月, 火, 水, 木, 金, 土, 日",
+            "月曜日, 火曜日, 水曜日, 木曜日, 金曜日, 土曜日, 日曜日",
+            "星期一, 星期二, 星期三, 星期四, 星期五, 星期六, 星期日",
+            "周一, 周二, 周三, 周四, 周五, 周六, 周日",
             "jan, feb, mrt, apr, mei, jun, jul, aug, sep, okt, nov, dec",
             "janv, févr, mars, avr, mai, juin, juil, août, sept, oct, nov, déc",
             "ene, feb, mar, abr, may, jun, jul, ago, sep, oct, nov, dic",
@@ -156,7 +159,8 @@ _LOCAL_SCALES = """
     trifft überhaupt nicht zu, trifft gar nicht zu, trifft nicht zu, trifft eher nicht zu,
       trifft kaum zu, teils/teils, teils teils, weder noch, neutral, trifft teilweise zu, trifft
       eher zu, trifft zu, trifft voll zu, trifft völlig zu, trifft voll und ganz zu;
-    sehr unzufrieden, unzufrieden, eher unzufrieden, teils/teils, teils teils, weder noch,
+    überhaupt nicht zufrieden, sehr unzufrieden, unzufrieden, nicht zufrieden, wenig zufrieden,
+      eher unzufrieden, teils/teils, teils teils, weder noch,
       neutral, eher zufrieden, zufrieden, sehr zufrieden;
     völlig unwichtig, überhaupt nicht wichtig, unwichtig, nicht wichtig, eher unwichtig, weniger
       wichtig, teils/teils, teils teils, weder noch, neutral, eher wichtig, wichtig, sehr
@@ -178,7 +182,8 @@ _LOCAL_SCALES = """
     pas du tout d'accord, totalement en désaccord, en désaccord, pas d'accord, plutôt en
       désaccord, plutôt pas d'accord, ni d'accord ni pas d'accord, ni d'accord ni en désaccord,
       neutre, plutôt d'accord, d'accord, tout à fait d'accord;
-    très insatisfait, insatisfait, plutôt insatisfait, ni satisfait ni insatisfait, neutre,
+    pas du tout satisfait, très insatisfait, insatisfait, pas satisfait, peu satisfait,
+      plutôt insatisfait, ni satisfait ni insatisfait, neutre,
       plutôt satisfait, satisfait, très satisfait;
     jamais, presque jamais, rarement, occasionnellement, quelquefois, parfois, de temps en
       temps, souvent, très souvent, presque toujours, toujours;
@@ -189,7 +194,8 @@ _LOCAL_SCALES = """
     totalmente en desacuerdo, muy en desacuerdo, en desacuerdo, algo en desacuerdo, ni de
       acuerdo ni en desacuerdo, neutral, indiferente, algo de acuerdo, de acuerdo, muy de
       acuerdo, totalmente de acuerdo;
-    muy insatisfecho, insatisfecho, algo insatisfecho, ni satisfecho ni insatisfecho, neutral,
+    nada satisfecho, muy insatisfecho, insatisfecho, poco satisfecho, algo insatisfecho,
+      ni satisfecho ni insatisfecho, neutral,
       algo satisfecho, satisfecho, muy satisfecho;
     nunca, casi nunca, rara vez, raramente, ocasionalmente, a veces, algunas veces, a menudo,
       con frecuencia, frecuentemente, muchas veces, muy a menudo, casi siempre, siempre;
@@ -222,7 +228,8 @@ _LOCAL_SCALES = """
     非常不满意, 不满意, 比较不满意, 一般, 比较满意, 满意, 非常满意;
     非常不同意, 不同意, 比较不同意, 一般, 中立, 比较同意, 同意, 非常同意;
     zeer slecht, slecht, matig, redelijk, voldoende, goed, zeer goed, uitstekend;
-    molto insoddisfatto, insoddisfatto, poco soddisfatto, né soddisfatto né insoddisfatto,
+    per niente soddisfatto, molto insoddisfatto, insoddisfatto, poco soddisfatto,
+      né soddisfatto né insoddisfatto,
       neutrale, abbastanza soddisfatto, soddisfatto, molto soddisfatto;
     molto basso, basso, medio, alto, molto alto;
     muito insatisfeito, insatisfeito, pouco satisfeito, nem satisfeito nem insatisfeito, neutro,
@@ -241,6 +248,8 @@ _LOCAL_SCALES = """
     nigdy, rzadko, czasami, czasem, często, bardzo często, zawsze;
     zdecydowanie nie, raczej nie, trudno powiedzieć, raczej tak, zdecydowanie tak;
     bardzo niski, niski, średni, wysoki, bardzo wysoki;
+    muy baja, baja, media, alta, muy alta; molto bassa, bassa, media, alta, molto alta;
+    muito baixa, baixa, média, alta, muito alta; faible, modérée, moyenne, haute, élevée;
     klein, mittel, groß, sehr groß; petit, moyen, grand, très grand;
     pequeño, mediano, grande; piccolo, medio, grande; liten, mellan, stor; klein, middel, groot;
     leve, moderado, moderada, grave, severo, severa, crítico, crítica; lieve, moderato, grave;
@@ -368,8 +377,12 @@ _ABOVE = re.compile(
     r"|über|ab|mehr als|mindestens|plus de|más de|desde|più di|oltre)",
     re.I,
 )
+_WITHIN = re.compile(
+    r"\b(and|or) (under|less|fewer|below|younger)\b|\boder weniger\b|\bou moins\b|\bo menos\b"
+    r"|\bo meno\b|以下|以内|未满|未満"
+)
 _BEYOND = re.compile(
-    r"(\+|\b(and|or) (over|more|above|older|greater|up)\b|\bplus\b"
+    r"(\+|以上|超|\b(and|or) (over|more|above|older|greater|up)\b|\bplus\b"
     r"|\b(und|oder) (mehr|älter|darüber)\b|\b(y|o) más\b|\be (più|oltre)\b)",
     re.I,
 )
@@ -556,7 +569,7 @@ def _placed(text: str) -> Place | None:
             r"\d\D{0,6}(-|–|\b(?:to|bis|à|tot)\b|,|\.\.)\D{0,3}\d", plain
         ) or re.match(r"[\[(]", plain)
         return ((least, 0), None) if joined else None
-    if _BELOW.match(plain):
+    if _BELOW.match(plain) or _WITHIN.search(plain):
         return (least, -1), None
     if _ABOVE.match(plain) or _BEYOND.search(plain):
         return (least, 1), None

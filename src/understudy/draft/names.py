@@ -13,8 +13,8 @@ def _set(words: str) -> frozenset[str]:
 _UPPER, _LOWER = "A-ZÀ-ÖØ-Þ", "a-zß-öø-ÿ"
 _WORD = re.compile(rf"[{_UPPER}]+(?![{_LOWER}])|[{_UPPER}]?[{_LOWER}]+|[^\W\d_]+|[0-9]+")
 _NUMBERED = _set("no nr nbr num number nummer numero número numéro ref reference index")
-_FIRST_NUMBERED = _set("numero número numéro")
-"""Where whose number it is comes behind: `numéro de patient`."""
+_FIRST_NUMBERED = _set("numero número numéro matricule matricula matrícula folio cédula")
+"""Where whose number it is comes behind: `numéro de patient`, `matrícula del alumno`."""
 _ROLES = _set(
     """
     interviewer officer agent teacher nurse judge surgeon coach attending manager supervisor director
@@ -30,6 +30,7 @@ _ROLES = _set(
     professor motorista corretor operador segurado inspetor
     leraar docent chauffeur verzekerde huurder behandelaar makelaar auteur
     förare lärare läkare handläggare författare kontrollant mäklare chaufför
+    clerk 医生 医師 医师 教师 教師 担当者 司机
     """
 )
 """Who somebody is to the others in a row: also the last part of a longer word, `Klassenlehrer`."""
@@ -46,7 +47,9 @@ _PERSONS = _ROLES | _set(
     schüler schülerin studierende teilnehmer teilnehmerin bewohner versicherte versicherter proband
     élève étudiant participante alumno estudiante
     kunde kunden patienten personal mitarbeiter mitglied klient klienten cliente paciente empleado
-    usager salarié
+    usuario alumna trabajador socio afiliado oficial usuário aluno funcionário utente dipendente
+    studente abbonato tesserato utilisateur abonné adhérent nutzer bürger
+    usager salarié matricule matricula matrícula legajo
     begünstigter beguenstigter auftraggeber empfänger empfaenger kontoinhaber payee payer
     """
 )
@@ -72,6 +75,8 @@ _IDS = _set(
     uid pid hhid uuid guid oid ssn nin mrn nhs npi vin iban isbn imei key pk identifier
     hash token barcode seqn serialno rowid caseid userid username login nickname handle passport
     plate cpr bsn dni nif nir cpf pesel personnummer fodselsnummer aadhaar pan ean gtin
+    matricule matricula matrícula legajo folio cédula rut curp rfc placas targa kennzeichen
+    编号 学号 工号 身份证号 病历号 番号
     """
 )
 _JOINED = re.compile(
@@ -81,7 +86,7 @@ _CONTACTS = _set(
     """
     email mail phone telephone tel mobile cell fax address street url website homepage ip twitter
     skype telefon handy adresse anschrift straße strasse téléphone courriel correo teléfono
-    dirección
+    dirección 手机号 手机号码 手机 电话 电话号码 联系电话 電話番号 住址 地址 住所 邮箱
     """
 )
 _PEOPLES = _ROLES | _set(
@@ -95,7 +100,7 @@ _NAMES = _set(
     """
     surname lastname firstname forename fullname middlename givenname fname lname initials
     signature nachname vorname familienname prénom prenom apellido apellidos cognome achternaam
-    voornaam
+    voornaam 姓名 氏名 名字
     """
 )
 _ALL_NAMES = _set("name names nombre nombres nom noms nome nomi naam namen imię")
@@ -200,6 +205,7 @@ class Name:
         who = _WHO | _IDS
         numbered = words[-1] in _NUMBERED and len(words) > 1 and words[-2] in who
         numbered |= words[0] in _FIRST_NUMBERED and len(words) > 1 and words[-1] in who
+        numbered |= words[0] == "id" and _AMOUNTS.isdisjoint(words[-1:])
         joined = _JOINED.match(words[-1]) is not None
         alone = len(words) == 1 and words[0] in _ALONE
         kind = words[-1] == "id" and words[-2:-1] != [] and words[-2] in _KINDS
@@ -212,9 +218,11 @@ class Name:
 
     @property
     def role(self) -> bool:
-        """Whether its texts say who somebody is: `program_officer`, `Klassenlehrer`."""
+        """Whether its texts say who somebody is: `program_officer`, `Klassenlehrer`, `edited_by`."""
         words = self.words
-        role = bool(words) and (words[-1] in _ROLES or _COMPOUND.fullmatch(words[-1]) is not None)
+        last = words[-1] if words else ""
+        role = last in _ROLES or _COMPOUND.fullmatch(last) is not None
+        role |= last == "by" and words[-2:-1] != [] and words[-2].endswith(("ed", "en"))
         return role and (_AMOUNTS | _COUNTED).isdisjoint(words)
 
     @property
@@ -248,6 +256,11 @@ class Name:
             return False
         named = bool(_CODES.intersection(words)) or self.text.lower().endswith(("code", "type"))
         return (named and not _AMOUNTS.intersection(words[-1:])) or self.identifies
+
+    @property
+    def of_codes(self) -> bool:
+        """Whether codes are all that it speaks of, even those with a point: `census_tract`, `icd9`."""
+        return bool(self.prefixes) or not (_CODES - _AMOUNTS).isdisjoint(self.words[-1:])
 
     @property
     def graded(self) -> bool:

@@ -67,7 +67,20 @@ def names_things(name: Name, values: Values, counts: Counts) -> bool:
     if distinct == rows and rows * rows / (2 * (float(values[-1] - values[0]) + 1)) >= _COLLISIONS:
         return True
     several = distinct > _MANY or rows < 1.05 * distinct
-    return several and _even(values) and not are_days(values)
+    hardly = rows < 1.01 * distinct  # drawn at random, two of six digits may agree
+    if are_days(values) or not several:
+        return False
+    return _long(values) or _even(values, 10**5 if hardly else 10**6)
+
+
+def _long(values: Values) -> bool:
+    """Whether all have the same number of digits, ten or more, and are no moments."""
+    low, high = float(values[0]), float(values[-1])
+    alike = low >= 10**9 and int(log10(low)) == int(log10(high))
+    moments = [10 ** (9 + at) <= low and high < 2.2 * 10 ** (9 + at) for at in (0, 3, 6, 9)]
+    return (
+        alike and not any(moments) and not are_days(np.floor(values / 10 ** (int(log10(low)) - 7)))
+    )
 
 
 def _even(values: Values, least: float = 10**6) -> bool:

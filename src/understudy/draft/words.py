@@ -30,6 +30,7 @@ _LETTERS = 5
 _FEW = 12
 _LOOKED = 500
 _SPARSE = 10
+_STANDINS = 3
 _CONTACT = re.compile(
     r"[^@\s]+@[^@\s]+\.[a-z]{2,}"  # e-mail
     r"|(https?://|www\.)\S+"
@@ -114,8 +115,13 @@ def sort_of(name: Name, texts: Sequence[str], counts: NDArray[np.integer]) -> So
     if distinct > LONGEST_LIST and _mostly(some, _DAYS):  # in mixed forms, or of two centuries
         return Sort.PROSE
     covered = _COVERED if distinct > _SHORT else _COVERED_SHORT
-    listed = 0 < int(often.sum()) <= LONGEST_LIST and shared >= covered
-    return Sort.LIST if listed else Sort.DISCOVER
+    if 0 < int(often.sum()) <= LONGEST_LIST and shared >= covered:
+        return Sort.LIST
+    rest = [text for text, held in zip(texts, often, strict=True) if not held]
+    numbered = len(rest) > int(counts[~often].sum()) / 2 and _mostly(rest, _TOKEN)
+    if int(often.sum()) <= _STANDINS and numbered and not (dated or coded):
+        return Sort.IDENTIFIER  # plates, and "no plate"
+    return Sort.DISCOVER
 
 
 def prefixes(name: Name, texts: Sequence[str]) -> tuple[int, ...]:
