@@ -16,6 +16,7 @@ from understudy.draft.given import names_people
         ("AnthonyW", "BarbaraS", "JohnQ"),
         ("jsmith", "kpatel", "svc_sync", "mmuller"),
         ("张伟", "李秀兰", "王芳"),
+        ("中村課長", "佐藤 花子", "山本健一"),
         ("김민준", "이서연", "박지호"),
     ],
 )

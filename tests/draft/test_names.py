@@ -29,6 +29,8 @@ from understudy.draft.names import Name, Range
         "IDNUMBER",
         "Schüler-Nr.",
         "id_cliente",
+        "bikeid",
+        "社員番号",
         "matrícula",
         "matricula_oficial",
     ],
@@ -56,6 +58,8 @@ def test_names_that_identify(name):
         "PULocationID",
         "ORIGIN_AIRPORT_ID",
         "type_id",
+        "郵便番号",
+        "id duration",
     ],
 )
 def test_names_that_do_not(name):

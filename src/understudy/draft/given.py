@@ -106,9 +106,10 @@ _DEGREES = _set("md phd rn do dds esq jr sr ii iii dr prof")
 _CHINESE = re.compile(
     "[王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁谢宋唐许韩冯邓曹彭曾肖田董袁潘于蒋蔡余杜叶程苏魏吕丁任沈"
     "姚卢姜崔钟谭陆汪范金石廖贾夏韦方白邹孟熊秦邱江尹薛闫段雷侯龙史陶贺顾毛郝龚邵万]"
-    "[\u4e00-\u9fff]{1,2}|[김이박최정강조윤장임한오서신권황안송류홍][가-힣]{2}"
+    "[\u4e00-\u9fff]{1,2}|(佐藤|鈴木|高橋|田中|渡辺|伊藤|山本|中村|小林|加藤|吉田|山田|佐々木|山口|松本|井上|木村|斎藤|清水|山崎)"
+    "[ \u3000]?[\u3040-\u9fff]{1,4}|[김이박최정강조윤장임한오서신권황안송류홍][가-힣]{2}"
 )
-"""A family name of one sign, and one or two more: of China, or of Korea."""
+"""A family name, and one sign or two more: of China, Japan or Korea."""
 _PLACES = _set("san santa santo sao st ste saint sainte sankt")
 """What a saint gave the name to is no person."""
 _LABEL = 0.25

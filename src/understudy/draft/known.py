@@ -364,7 +364,9 @@ _LEAST = 3  # So many words make a scale; two of them may mean something else
 _CASES: tuple[Callable[[str], str], ...] = (str.lower, str.upper, str.capitalize)
 _STEPS = _list(
     "grade, level, stage, class, year, step, phase, tier, band, rank, quartile, quintile, "
-    "decile, q, quarter, score, group age, age, wave, round, th"
+    "decile, q, quarter, score, group age, age, wave, round, th, week, month, day, visit, cycle, "
+    "kw, woche, monat, tag, stufe, klasse, niveau, semaine, mois, jour, classe, nivel, semana, "
+    "mes, grado, fase, livello, vecka, nivå"
 )
 _NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?"
 _BELOW = re.compile(
@@ -558,7 +560,11 @@ Place = tuple[tuple[float, int], tuple[str, str] | None]
 
 def _placed(text: str) -> Place | None:
     plain = text.strip()
-    spread = re.sub(r"(?<=[\dkKmM])\s*(-|–|to|bis|à|tot)\s*(?=[\d$])", " ", plain)
+    spread = re.sub(
+        r"(?<=[\dkKmM])\s*(-|–|~|～|〜|to|bis|à|tot|a|till|til)(\s+under|\s+unter|\s*<)?\s*(?=[\d$])",
+        " ",
+        plain,
+    )
     numbers = re.findall(rf"({_NUMBER})([kKmM]\b)?", spread)
     if not 1 <= len(numbers) <= 2:
         return None
@@ -566,7 +572,7 @@ def _placed(text: str) -> Place | None:
     least = float(digits.replace(",", "")) * {"": 1, "k": 1e3, "m": 1e6}[unit.lower()]
     if len(numbers) == 2:
         joined = re.search(
-            r"\d\D{0,6}(-|–|\b(?:to|bis|à|tot)\b|,|\.\.)\D{0,3}\d", plain
+            r"\d\D{0,6}(-|–|[~～〜]|\b(?:to|bis|à|tot|a|till|til)\b|,|\.\.)\D{0,8}\d", plain
         ) or re.match(r"[\[(]", plain)
         return ((least, 0), None) if joined else None
     if _BELOW.match(plain) or _WITHIN.search(plain):

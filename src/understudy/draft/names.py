@@ -30,7 +30,7 @@ _ROLES = _set(
     professor motorista corretor operador segurado inspetor
     leraar docent chauffeur verzekerde huurder behandelaar makelaar auteur
     förare lärare läkare handläggare författare kontrollant mäklare chaufför
-    clerk 医生 医師 医师 教师 教師 担当者 司机
+    clerk boss 上司 担当 負責人 负责人 经理 医生 医師 医师 教师 担当者 司机
     """
 )
 """Who somebody is to the others in a row: also the last part of a longer word, `Klassenlehrer`."""
@@ -60,6 +60,7 @@ _WHO = _PERSONS | _set(
     txn trip visit encounter stay admission session event device vehicle machine meter serial
     parcel registration reg licence license passport security insurance tax item product row line
     document doc application house property school hospital hosp store shop site clinic station
+    bike car taxi truck bus scooter vessel sensor node animal farm
     company sequence certificate npi clm facility tail flight fl
     bestell bestellung auftrag rechnung vertrag konto fall akte artikel versicherung beleg
     commande facture contrat compte dossier pedido factura contrato cuenta expediente
@@ -100,7 +101,7 @@ _NAMES = _set(
     """
     surname lastname firstname forename fullname middlename givenname fname lname initials
     signature nachname vorname familienname prénom prenom apellido apellidos cognome achternaam
-    voornaam 姓名 氏名 名字
+    voornaam 姓名 氏名 名字 フリガナ ふりがな
     """
 )
 _ALL_NAMES = _set("name names nombre nombres nom noms nome nomi naam namen imię")
@@ -205,6 +206,7 @@ class Name:
         who = _WHO | _IDS
         numbered = words[-1] in _NUMBERED and len(words) > 1 and words[-2] in who
         numbered |= words[0] in _FIRST_NUMBERED and len(words) > 1 and words[-1] in who
+        numbered |= words[-1].endswith(("番号", "编号", "号码")) and words[-1] != "郵便番号"
         numbered |= words[0] == "id" and _AMOUNTS.isdisjoint(words[-1:])
         joined = _JOINED.match(words[-1]) is not None
         alone = len(words) == 1 and words[0] in _ALONE

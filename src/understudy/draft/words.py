@@ -89,8 +89,9 @@ def sort_of(name: Name, texts: Sequence[str], counts: NDArray[np.integer]) -> So
     shared = float(counts[often].sum()) / rows
     some = texts[:: max(1, distinct // _LOOKED)]
     contacts = _mostly(some, _CONTACT) and not name.prefixes
-    made = _mostly(some, _STREET, 0.6) or _mostly(some, _HEX) or _are_hashes(some)
-    made = made or (_are_numbered(texts) and not (name.coded or name.prefixes))
+    made = _mostly(some, _STREET, 0.6)
+    if not name.prefixes and (name.identifies or not name.coded):
+        made = made or _mostly(some, _HEX) or _are_hashes(some) or _are_numbered(texts)
     if contacts or (distinct > LEAST_HOLDERS and made):
         return Sort.IDENTIFIER
     several = distinct > LEAST_HOLDERS and distinct > rows / 50
@@ -147,13 +148,14 @@ def _are_hashes(texts: Sequence[str]) -> bool:
 
 
 def _are_numbered(texts: Sequence[str]) -> bool:
-    """Whether all have five or more digits in one form, and most numbers between them are nobody's."""
+    """Whether all have five or more digits in one form, zeros in front or hardly a number in a row."""
     forms = {re.sub(r"\d", "0", text.strip()) for text in texts}
     runs = _RUN.findall(next(iter(forms)))
     if len(forms) > 1 or len(runs) != 1 or not re.search(r"[^\W\d_]", next(iter(forms))):
         return False
     numbers = sorted(int(found[0]) for text in texts if (found := _RUN.search(text)))
-    return numbers[-1] - numbers[0] >= _SPARSE * len(texts)
+    padded = numbers[-1] < 10 ** (len(runs[0]) - 1)
+    return padded or numbers[-1] - numbers[0] >= _SPARSE * len(texts)
 
 
 def _is_long(texts: Sequence[str]) -> bool:
@@ -178,4 +180,4 @@ def among_numbers(name: Name, texts: Sequence[str], counts: NDArray[np.integer])
     if name.coded or name.prefixes or name.identifies:
         return None
     held = float(counts[codes].sum()) / float(counts.sum())
-    return codes if held <= 0.5 or values > LONGEST_LIST else None
+    return codes if held <= 0.5 or values > _SHORT else None
