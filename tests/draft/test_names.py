@@ -82,6 +82,7 @@ def test_who_somebody_is():
         "förare",
         "principal_investigator",
         "edited_by",
+        "Saisi par",
     )
     assert all(Name(n).role for n in roles)
     others = (

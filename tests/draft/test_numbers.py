@@ -46,6 +46,7 @@ def test_what_few_hold_is_not_common():
         ("x", RNG.normal(165 * 10**10, 10**10, 900).astype(int), False),  # milliseconds
         ("x", [202001010000 + 10**6 * (i % 12) + i % 24 for i in range(900)], False),
         ("x", np.append(RNG.choice(9 * 10**5, 998, replace=False) + 10**5, [500_000] * 2), True),
+        ("X Coordinate", RNG.integers(1_090_000, 1_205_000, 900), False),
         ("last_modified", RNG.integers(16 * 10**8, 17 * 10**8, 900), False),
     ],
 )

@@ -79,11 +79,14 @@ _FAMILY = _set(
     castillo sanders patel myers ross foster jimenez
     muller schmidt schneider fischer weber meyer wagner becker schulz hoffmann schafer koch bauer
     richter klein wolf schroder neumann schwarz zimmermann braun kruger hofmann hartmann lange
+    vogel friedrich scholz moller konig walter kaiser fuchs lang gunther berger winkler lorenz
     schmitt werner krause meier lehmann huber mayer maier
     bernard dubois robert richard petit durand leroy moreau simon laurent lefebvre michel david
+    garnier masson faure henry chevalier blanc guerin boyer rousseau lemaire perrin legrand gauthier
     bertrand roux vincent fournier morel girard andre lefevre mercier dupont lambert bonnet
     fernandez martin alonso gutierrez navarro dominguez vazquez serrano molina castro
     rossi russo ferrari esposito bianchi romano colombo ricci marino greco bruno gallo conti
+    gatti marchetti santoro mariani rinaldi caruso ferrara galli martini leone longo gentile
     deluca costa giordano mancini rizzo lombardi moretti
     silva santos oliveira souza sousa lima pereira ferreira rodrigues almeida nascimento alves
     carvalho araujo ribeiro gomes martins rocha barbosa
@@ -102,8 +105,9 @@ _TITLED = re.compile(
     r"(?:(?:mr|mrs|ms|miss|sir|dr|prof|rev|hr|fr|sr|sra|srta|sig|dott|dhr|mevr|mme|mlle|ing)\.?"
     r"|m\.|herr|frau|fru|monsieur|madame|signora?|senora?|shri|smt) (?=\D+$)"
 )
+_INITIALS = re.compile(r"([^\W\d_]\.[ -]?){2,5}")
 _DEGREES = _set("md phd rn do dds esq jr sr ii iii dr prof")
-_CHINESE = re.compile(
+_EASTERN = re.compile(
     "[王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁谢宋唐许韩冯邓曹彭曾肖田董袁潘于蒋蔡余杜叶程苏魏吕丁任沈"
     "姚卢姜崔钟谭陆汪范金石廖贾夏韦方白邹孟熊秦邱江尹薛闫段雷侯龙史陶贺顾毛郝龚邵万]"
     "[\u4e00-\u9fff]{1,2}|(佐藤|鈴木|高橋|田中|渡辺|伊藤|山本|中村|小林|加藤|吉田|山田|佐々木|山口|松本|井上|木村|斎藤|清水|山崎)"
@@ -121,14 +125,16 @@ _INITIALLED = 4  # Shorter words end like a name by chance
 def names_people(texts: Sequence[str]) -> bool:
     """Whether distinct texts are names of people: "Rossi, Anna", "Dr. Braun", "MARTIN", "Priya".
 
-    Most begin with a title; or two fifths are two to four words, one of them a common given name;
-    or half are one word, a common given or family name. Where a word that is no given name stands in
+    Most begin with a title, or are initials; or two fifths are two to four words, one of them a
+    common given name; or half are one word, a common given or family name. Where a word that is no given name stands in
     a quarter of them, they are things: "Jackson County", "St. Mary Hospital".
     """
-    if sum(_CHINESE.fullmatch(text.strip()) is not None for text in texts) >= 0.9 * len(texts):
+    if sum(_EASTERN.fullmatch(text.strip()) is not None for text in texts) >= 0.9 * len(texts):
         return True
     plain = [_folded(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)) for text in texts]
     if sum(_TITLED.match(text) is not None for text in plain) >= 0.9 * len(plain):
+        return True
+    if sum(_INITIALS.fullmatch(text) is not None for text in plain) >= 0.9 * len(plain):
         return True
     split = [
         [word for word in re.findall(r"[^\W\d_]{2,}", text) if word not in _DEGREES]

@@ -371,21 +371,26 @@ _STEPS = _list(
 _NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?"
 _BELOW = re.compile(
     r"^(<=?|≤|under|below|less than|up to|at most|fewer than|younger than|before"
-    r"|unter|bis|weniger als|höchstens|moins de|jusqu'à|menos de|hasta|meno di|fino a)",
+    r"|unter|bis|weniger als|höchstens|moins de|jusqu'à|menos de|hasta|meno di|fino a|até"
+    r"|(?:minder dan|jonger dan|hoogstens|abaixo de|mindre än|yngre än|mindre end)\b"
+    r"|(?:poniżej|mniej niż)\b)",
     re.I,
 )
 _ABOVE = re.compile(
     r"^(>=?|≥|over|above|more than|at least|older than|after"
-    r"|über|ab|mehr als|mindestens|plus de|más de|desde|più di|oltre)",
+    r"|über|ab|mehr als|mindestens|plus de|más de|desde|più di|oltre"
+    r"|(?:meer dan|ouder dan|minstens|mais de|acima de|mer än|äldre än|mere end)\b"
+    r"|(?:powyżej|więcej niż)\b)",
     re.I,
 )
 _WITHIN = re.compile(
-    r"\b(and|or) (under|less|fewer|below|younger)\b|\boder weniger\b|\bou moins\b|\bo menos\b"
-    r"|\bo meno\b|以下|以内|未满|未満"
+    r"\b(and|or) (under|less|fewer|below|younger)\b"
+    r"|\b(oder|of) (weniger|minder)\b|\bou m(oins|enos)\b|\bo menos\b|\bo meno\b|以下|以内|未满|未満"
 )
 _BEYOND = re.compile(
     r"(\+|以上|超|\b(and|or) (over|more|above|older|greater|up)\b|\bplus\b"
-    r"|\b(und|oder) (mehr|älter|darüber)\b|\b(y|o) más\b|\be (più|oltre)\b)",
+    r"|\b(und|oder) (mehr|älter|darüber)\b|\b(y|o) más\b|\be (più|oltre)\b"
+    r"|\b(of|ou|en) (meer|ouder|mais)\b|\b(och|eller) (mer|äldre|över)\b|\bi więcej\b)",
     re.I,
 )
 _ROMAN = re.compile(r"(?:([a-z]+)\s)?([ivx]+)([a-c]?)")
@@ -559,7 +564,7 @@ Place = tuple[tuple[float, int], tuple[str, str] | None]
 
 
 def _placed(text: str) -> Place | None:
-    plain = text.strip()
+    plain = re.sub(r"(?<=\d)[ .\u00a0\u202f](?=\d{3}(?!\d))", "", text.strip())  # of thousands
     spread = re.sub(
         r"(?<=[\dkKmM])\s*(-|–|~|～|〜|to|bis|à|tot|a|till|til)(\s+under|\s+unter|\s*<)?\s*(?=[\d$])",
         " ",
@@ -582,6 +587,8 @@ def _placed(text: str) -> Place | None:
     before, after = re.split(_NUMBER, plain, maxsplit=1)
     unit = re.sub(r"(?<=[a-z])s$|st$|nd$|rd$|th$", "", after.strip().lower())
     unit = "th" if not unit and after.strip() else unit
+    if before and before[-1].isalnum():  # GB500A is no amount of anything
+        unit = ""
     return (least, 0), (before.strip().lower(), unit)
 
 

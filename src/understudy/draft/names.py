@@ -30,13 +30,17 @@ _ROLES = _set(
     professor motorista corretor operador segurado inspetor
     leraar docent chauffeur verzekerde huurder behandelaar makelaar auteur
     förare lärare läkare handläggare författare kontrollant mäklare chaufför
-    clerk boss 上司 担当 負責人 负责人 经理 医生 医師 医师 教师 担当者 司机
+    clerk boss mentor tutor observer referee captain pilot cashier courier dispatcher
+    上司 担当 負責人 负责人 经理 医生 医師 医师 教师 担当者 司机
     """
 )
 """Who somebody is to the others in a row: also the last part of a longer word, `Klassenlehrer`."""
 _COMPOUND = re.compile(
     r"\w{3,}(lehrer|fahrer|berater|betreuer|leiter|arzt|bearbeiter|makler|lärare|läkare|förare)(in)?"
 )
+_BY = _set("by von par por da door av przez")
+_DONE = ("ed", "en", "t", "é", "is", "i", "do", "to", "d")
+"""How participles end: `edited_by`, `saisi par`, `erstellt von`, `creado por`."""
 _COUNTED = _set("n no num number count per is has any avg mean max min sum total")
 """Beside one of these a role is counted, or asked about."""
 _PERSONS = _ROLES | _set(
@@ -75,7 +79,7 @@ _IDS = _set(
     id ids idnumber idno idnr idnum matrikelnummer
     uid pid hhid uuid guid oid ssn nin mrn nhs npi vin iban isbn imei key pk identifier
     hash token barcode seqn serialno rowid caseid userid username login nickname handle passport
-    plate cpr bsn dni nif nir cpf pesel personnummer fodselsnummer aadhaar pan ean gtin
+    plate badge cpr bsn dni nif nir cpf pesel personnummer fodselsnummer aadhaar pan ean gtin
     matricule matricula matrícula legajo folio cédula rut curp rfc placas targa kennzeichen
     编号 学号 工号 身份证号 病历号 番号
     """
@@ -100,11 +104,12 @@ _PEOPLES = _ROLES | _set(
 _NAMES = _set(
     """
     surname lastname firstname forename fullname middlename givenname fname lname initials
-    signature nachname vorname familienname prénom prenom apellido apellidos cognome achternaam
+    signature imię nazwisko förnamn efternamn fornavn etternavn efternavn voorletters initialen
+    nachname vorname familienname prénom prenom apellido apellidos cognome achternaam
     voornaam 姓名 氏名 名字 フリガナ ふりがな
     """
 )
-_ALL_NAMES = _set("name names nombre nombres nom noms nome nomi naam namen imię")
+_ALL_NAMES = _set("name names nombre nombres nom noms nome nomi naam namen imię namn navn")
 """Names of people or of things."""
 _PROSE = _set(
     """
@@ -224,7 +229,7 @@ class Name:
         words = self.words
         last = words[-1] if words else ""
         role = last in _ROLES or _COMPOUND.fullmatch(last) is not None
-        role |= last == "by" and words[-2:-1] != [] and words[-2].endswith(("ed", "en"))
+        role |= last in _BY and words[-2:-1] != [] and words[-2].endswith(_DONE)
         return role and (_AMOUNTS | _COUNTED).isdisjoint(words)
 
     @property
@@ -284,6 +289,8 @@ class Name:
         if self.words[-1:] and self.words[-1] in _WHO - _PERSONS - _AMOUNTS:
             return False
         if self.words[-1:] and self.words[-1] in _MOMENTS:
+            return True
+        if not _PLACES.isdisjoint(self.words):
             return True
         endings = ("wgt", "amt", "amount", "price", "cost", "income", "salary", "balance")
         return bool(_AMOUNTS.intersection(self.words)) or self.text.lower().endswith(endings)
