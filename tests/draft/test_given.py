@@ -14,6 +14,7 @@ from understudy.draft.given import names_people
         ("Priya", "Rahul", "Xyz", "Neha"),
         ("Conti, Jennifer, MD", "Qwertz, Linda, MD", "Xyz, Anna, PhD", "Abc, Luca, MD"),
         ("AnthonyW", "BarbaraS", "JohnQ"),
+        ("Anna van den Xyz", "Maria de la Abc", "João da Qwertz", "Ben von der Uvw"),
         ("A.B.", "C. D.", "E.F.G.", "J.-P."),
         ("jsmith", "kpatel", "svc_sync", "mmuller"),
         ("张伟", "李秀兰", "王芳"),

@@ -106,7 +106,13 @@ _TITLED = re.compile(
     r"|m\.|herr|frau|fru|monsieur|madame|signora?|senora?|shri|smt) (?=\D+$)"
 )
 _INITIALS = re.compile(r"([^\W\d_]\.[ -]?){2,5}")
-_DEGREES = _set("md phd rn do dds esq jr sr ii iii dr prof")
+_BESIDE = _set(
+    """
+    md phd rn dds esq jr sr ii iii dr prof
+    de del della di da das do dos van der den von zu la le el al bin ben
+    """
+)
+"""What stands beside names: degrees and particles."""
 _EASTERN = re.compile(
     "[王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁谢宋唐许韩冯邓曹彭曾肖田董袁潘于蒋蔡余杜叶程苏魏吕丁任沈"
     "姚卢姜崔钟谭陆汪范金石廖贾夏韦方白邹孟熊秦邱江尹薛闫段雷侯龙史陶贺顾毛郝龚邵万]"
@@ -126,8 +132,9 @@ def names_people(texts: Sequence[str]) -> bool:
     """Whether distinct texts are names of people: "Rossi, Anna", "Dr. Braun", "MARTIN", "Priya".
 
     Most begin with a title, or are initials; or two fifths are two to four words, one of them a
-    common given name; or half are one word, a common given or family name. Where a word that is no given name stands in
-    a quarter of them, they are things: "Jackson County", "St. Mary Hospital".
+    common given name; or half are one word, a common given or family name; or nearly all are names
+    of China, Japan or Korea in their own writing. Where a word that is no name stands in a quarter of
+    them, they are things: "Jackson County", "St. Mary Hospital".
     """
     if sum(_EASTERN.fullmatch(text.strip()) is not None for text in texts) >= 0.9 * len(texts):
         return True
@@ -137,7 +144,7 @@ def names_people(texts: Sequence[str]) -> bool:
     if sum(_INITIALS.fullmatch(text) is not None for text in plain) >= 0.9 * len(plain):
         return True
     split = [
-        [word for word in re.findall(r"[^\W\d_]{2,}", text) if word not in _DEGREES]
+        [word for word in re.findall(r"[^\W\d_]{2,}", text) if word not in _BESIDE]
         for text in plain
     ]
     split = [
