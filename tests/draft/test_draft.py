@@ -138,6 +138,11 @@ class TestGuesses:
         assert isinstance(column, Category)
         assert not column.ordinal
 
+    def test_versions_are_no_numbers(self, tmp_path):
+        column = from_csv(tmp_path, ["3.9", "3.10", "3.11"] * 700)
+        assert column_facts(column)["values"] == ("3.10", "3.11", "3.9")
+        assert column_facts(from_csv(tmp_path, ["1.5", "2", "3"] * 700))["values"] == (1.5, 2, 3)
+
     def test_codes_with_a_point_are_no_numbers(self, tmp_path):
         cells = [f"{i % 200 + 250}.{i % 7}" for i in range(7000)]
         assert column_facts(from_csv(tmp_path, cells, "diag"))["values"] == "discover"

@@ -8,7 +8,7 @@ from understudy.draft.given import names_people
     [
         ("Rossi, Anna", "Conti, Luca", "Xyz, Marco", "Greco, Giulia"),
         ("ANNA ROSSI", "LUCA CONTI", "QWERTZ XYZ", "JOSÉ SILVA"),
-        ("Dr. Braun", "Dr. Xyz", "Prof. Abc"),
+        ("Dr. Braun", "Dra. Xyz", "Prof. Abc"),
         ("Fr. Müller", "Hr. Qwertz", "Fr. Koch"),
         ("BERNARD", "MARTIN", "QWERTZ", "ROUX"),
         ("Priya", "Rahul", "Xyz", "Neha"),

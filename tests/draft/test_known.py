@@ -57,6 +57,8 @@ from understudy.draft.known import beside_order, in_order, whole_list
         ("Low", "Medium", "High", "Critical"),
         ("aucune", "légère", "modérée", "sévère"),
         ("lun", "mar", "gio", "dom"),
+        ("Pazartesi", "Salı", "Çarşamba", "Cumartesi"),
+        ("Çok kötü", "Kötü", "Orta", "İyi", "Çok iyi"),
         ("星期一", "星期三", "星期六"),
         ("BAJA", "MEDIA", "ALTA"),
         ("3000元以下", "3000-5000元", "5000元以上"),

@@ -31,6 +31,8 @@ from understudy.draft.names import Name, Range
         "id_cliente",
         "bikeid",
         "社員番号",
+        "nº colegiado",
+        "N° facture",
         "matrícula",
         "matricula_oficial",
     ],
@@ -139,6 +141,6 @@ def test_public_bounds_hold_only_what_fits():
 
 
 def test_whose_rows_are_counted_is_a_person_and_no_visit():
-    assert [Name(n).of_a_person for n in ("patient_nbr", "householdID", "encounter_id", "id")] == [
+    assert [Name(n).of_a_person for n in ("patient_nbr", "araç_plaka", "encounter_id", "id")] == [
         True, True, False, False,
     ]  # fmt: skip

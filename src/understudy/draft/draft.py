@@ -418,7 +418,9 @@ def _from_text(look: _Look, array: pa.Array, typed: bool, stored: bool) -> Colum
         return Boolean(look.name, **(look if typed else look.retyped("bool")).common())
     if isinstance(kind, Notation):
         look, kind = dataclasses.replace(look, notation=kind), "number"
-    if kind == "number" and look.named.of_codes and not look.notation and _are_codes(read, held):
+    coded = look.named.of_codes
+    plainly = kind == "number" and look.notation is None
+    if plainly and (_are_versions(read) or (coded and _are_codes(read, held))):
         return _from_words(look, texts.to_pylist(), counts)
     if kind == "number" and (look.special or not stored):
         return _from_digits(look, read, held, typed or look.notation is not None)
@@ -501,6 +503,14 @@ def _are_codes(texts: pa.Array, counts: NDArray[np.integer]) -> bool:
     """Whether numbers with a fraction are so few that they may be codes: 250.43, 401.9."""
     values, _ = floats(texts)
     return bool(np.any(np.rint(values) != values)) and len(texts) <= counts.sum() / _REPEATED
+
+
+def _are_versions(texts: pa.Array) -> bool:
+    """Whether a few numbers are no numbers, as of 3.9 and 3.10 one ends with a zero of its own."""
+    parts = [text.partition(".")[2] for text in texts.to_pylist()] if len(texts) <= _FEW else []
+    return len(set(map(len, parts))) > 1 and any(
+        len(part) > 1 and part[-1] == "0" for part in parts
+    )
 
 
 def _beside_texts(

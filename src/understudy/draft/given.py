@@ -102,7 +102,7 @@ _FAMILY = _set(
     """
 )
 _TITLED = re.compile(
-    r"(?:(?:mr|mrs|ms|miss|sir|dr|prof|rev|hr|fr|sr|sra|srta|sig|dott|dhr|mevr|mme|mlle|ing)\.?"
+    r"(?:(?:mr|mrs|ms|miss|sir|dr|prof|rev|hr|fr|dra|drs|sr|sra|srta|sig|dott|dott.ssa|lic|dhr|mevr|mme|mlle|ing)\.?"
     r"|m\.|herr|frau|fru|monsieur|madame|signora?|senora?|shri|smt) (?=\D+$)"
 )
 _INITIALS = re.compile(r"([^\W\d_]\.[ -]?){2,5}")

@@ -69,6 +69,8 @@ _LOCAL = (
             "seg, ter, qua, qui, sex, sáb, dom",
             "ma, di, wo, do, vr, za, zo",
             "mån, tis, ons, tor, fre, lör, sön",
+            "pazartesi, salı, çarşamba, perşembe, cuma, cumartesi, pazar",
+            "ocak, şubat, mart, nisan, mayıs, haziran, temmuz, ağustos, eylül, ekim, kasım, aralık",
             "月, 火, 水, 木, 金, 土, 日",
             "月曜日, 火曜日, 水曜日, 木曜日, 金曜日, 土曜日, 日曜日",
             "星期一, 星期二, 星期三, 星期四, 星期五, 星期六, 星期日",
@@ -112,6 +114,7 @@ _LISTS = (
     _list("nej, ja"),
     _list("nei, ja"),
     _list("nie, tak"),
+    _list("hayır, evet"),
     _list("no, sì"),
     _list("femme, homme"),
     _list("mujer, hombre"),
@@ -253,9 +256,12 @@ _LOCAL_SCALES = """
     klein, mittel, groß, sehr groß; petit, moyen, grand, très grand;
     pequeño, mediano, grande; piccolo, medio, grande; liten, mellan, stor; klein, middel, groot;
     leve, moderado, moderada, grave, severo, severa, crítico, crítica; lieve, moderato, grave;
+    çok kötü, kötü, orta, iyi, çok iyi, mükemmel; çok düşük, düşük, orta, yüksek, çok yüksek;
+    hiç, nadiren, bazen, sık sık, her zaman;
+    hiç memnun değilim, memnun değilim, kararsızım, memnunum, çok memnunum;
     licht, matig, ernstig, zeer ernstig; lätt, måttlig, svår;
 """
-"""In eleven languages beside English, each up to a semicolon."""
+"""In twelve languages beside English, each up to a semicolon."""
 
 _SCALES = (
     *_CYCLES,
@@ -441,7 +447,8 @@ def beside_order(values: Sequence[str]) -> str | None:
 
 
 def _by_scale(values: Sequence[str]) -> tuple[str, ...] | None:
-    plain = [value.strip(" .").lower().replace("’", "'").partition(", ")[0] for value in values]
+    lower = [value.strip(" .").lower().replace("i\u0307", "i") for value in values]  # of İ
+    plain = [text.replace("’", "'").partition(", ")[0] for text in lower]
     texts = {re.sub(r"[\s_-]+", " ", text): v for text, v in zip(plain, values, strict=True)}
     if len(texts) < max(len(values), _LEAST):
         return None

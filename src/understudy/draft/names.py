@@ -25,7 +25,7 @@ _ROLES = _set(
     enseignant enseignante professeur médecin infirmier chauffeur conducteur courtier conseiller
     conseillère responsable auteur assuré locataire inspecteur gestionnaire
     profesor profesora maestro maestra médico médica conductor vendedor asesor corredor inquilino
-    asegurado investigador
+    asegurado investigador facultativo colegiado kurye sürücü öğretmen doktor
     insegnante docente medico autista conducente operatore venditore autore assicurato
     professor motorista corretor operador segurado inspetor
     leraar docent chauffeur verzekerde huurder behandelaar makelaar auteur
@@ -80,10 +80,17 @@ _IDS = _set(
     uid pid hhid uuid guid oid ssn nin mrn nhs npi vin iban isbn imei key pk identifier
     hash token barcode seqn serialno rowid caseid userid username login nickname handle passport
     plate badge cpr bsn dni nif nir cpf pesel personnummer fodselsnummer aadhaar pan ean gtin
-    matricule matricula matrícula legajo folio cédula rut curp rfc placas targa kennzeichen
+    matricule matricula matrícula legajo folio cédula rut curp rfc placas targa plaka kennzeichen
     编号 学号 工号 身份证号 病历号 番号
     """
 )
+_PERSONAL = _set(
+    """
+    ssn nin mrn nhs npi passport plate placas plaka targa kennzeichen badge login username userid
+    cpr bsn dni nif nir cpf pesel personnummer fodselsnummer aadhaar curp rfc rut cédula imei iban
+    """
+)
+"""Those of which each is one person's."""
 _JOINED = re.compile(
     rf"^({'|'.join(sorted(_WHO, key=len, reverse=True))})s?(id|no|nr|nbr|num|key|nummer|number)$"
 )
@@ -211,6 +218,7 @@ class Name:
         who = _WHO | _IDS
         numbered = words[-1] in _NUMBERED and len(words) > 1 and words[-2] in who
         numbered |= words[0] in _FIRST_NUMBERED and len(words) > 1 and words[-1] in who
+        numbered |= self.text.strip()[:2].lower() in ("nº", "n°") and words[-1] in who
         numbered |= words[-1].endswith(("番号", "编号", "号码")) and words[-1] != "郵便番号"
         numbered |= words[0] == "id" and _AMOUNTS.isdisjoint(words[-1:])
         joined = _JOINED.match(words[-1]) is not None
@@ -221,7 +229,7 @@ class Name:
     @property
     def of_a_person(self) -> bool:
         """Whether it speaks of a person or a household, rather than of a visit or an order."""
-        return bool(_PERSONS.intersection(self.words))
+        return bool((_PERSONS | _PERSONAL).intersection(self.words))
 
     @property
     def role(self) -> bool:
