@@ -3288,7 +3288,8 @@ def plain(value: Any, column: dict[str, Any]) -> Any:
     """A number that is written as its column says (by "#.##0,00 €") as programs write it."""
     if not isinstance(value, str) or column["type"] not in ("integer", "number"):
         return value
-    parts = re.fullmatch(r"([^0#]*)(?:#(.)##)?0(?:([.,])0+)?([^0#]*)", column.get("format", "0"))
+    form = r"([^0#]*)(?:#(.)##(?:\2##)?)?0(?:([.,])0+)?([^0#]*)"
+    parts = re.fullmatch(form, column.get("format", "0"))
     if parts is None:
         raise ValueError("format")
     before, thousands, decimal, after = (part or "" for part in parts.groups())

@@ -26,6 +26,14 @@ from understudy.errors import SchemaError
         (["€10K", "€7K"], "€0K"),
         (["€10K", "€7M"], None),
         (["-46,1234567", "2,3"], "0,0000000"),
+        (["R$ 1.234,50", "R$ 3,00"], "R$ #.##0,00"),
+        (["Rs. 12.50", "Rs. 3.00"], "Rs. 0.00"),
+        (["12,34,567", "1,234", "7"], "#,##,##0"),
+        (["₹ 1,00,000.50", "₹ 99,999"], "₹ #,##,##0.00"),
+        (["1,234", "12,345"], "#,##0"),  # of both, the usual one
+        (["12,34,567", "1,234,567"], None),
+        (["−3.5", "2.0"], "0.0"),
+        (["−3,5", "2,0"], "0,0"),
         (["12 %", "3%"], "0 %"),
         (["(1)", "7"], "0"),
         (["1.50-", "7.00"], "0.00"),
@@ -51,7 +59,17 @@ def test_one_notation(texts, pattern):
 
 @pytest.mark.parametrize(
     "pattern",
-    ["$#,##0.00", "#.##0,00 €", "0,0 %", "0 min", "#\u00a0##0", "CHF #'##0.000", "0,0000000", "0"],
+    [
+        "$#,##0.00",
+        "#.##0,00 €",
+        "0,0 %",
+        "0 min",
+        "#\u00a0##0",
+        "CHF #'##0.000",
+        "0,0000000",
+        "0",
+        "₹ #,##,##0.00",
+    ],
 )
 def test_what_is_written_is_read(pattern):
     notation = Notation.of(pattern)
@@ -67,8 +85,8 @@ def test_what_is_written_is_read(pattern):
 def test_other_texts_are_null_and_accounts_are_below_zero():
     notation = Notation.of("#,##0.00")
     assert notation is not None
-    read = notation.plain(pa.array(["(1,234.5)", "x", "1,23", " 7 ", "", None, "- 5", "5-"]))
-    assert read.to_pylist() == ["-1234.5", None, None, "7", None, None, "-5", "-5"]
+    read = notation.plain(pa.array(["(1,234.5)", "x", "1,23", " 7 ", "", None, "- 5", "5-", "−5"]))
+    assert read.to_pylist() == ["-1234.5", None, None, "7", None, None, "-5", "-5", "-5"]
     assert notation.plain(pa.nulls(2, pa.string())).null_count == 2
 
 

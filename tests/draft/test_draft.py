@@ -111,6 +111,13 @@ class TestGuesses:
         assert column.nullable
         assert set(column.read_from_rows) == {"type", "nullable", "null_values", "values"}
 
+    def test_a_refusal_is_on_no_side_of_an_order(self):
+        column = drafted(["under 18", "18 to 64", "65 or more", "Refused"] * 500)
+        assert isinstance(column, Category)
+        assert column.values == ("under 18", "18 to 64", "65 or more")
+        assert (column.other, column.ordinal) == ("Refused", True)
+        assert column_facts(drafted(["a", "Refused"] * 500))["values"] == ("Refused", "a")
+
     def test_the_name_of_all_others_is_free(self):
         column = drafted(["OTHER", "x"] * 500 + ["y"] * 3)
         assert isinstance(column, Category)
@@ -130,6 +137,17 @@ class TestGuesses:
         column = from_csv(tmp_path, [98001, 98199, 98100, 98102] * 10, "zipcode")
         assert isinstance(column, Category)
         assert not column.ordinal
+
+    def test_versions_are_no_numbers(self, tmp_path):
+        column = from_csv(tmp_path, ["3.9", "3.10", "3.11"] * 700)
+        assert column_facts(column)["values"] == ("3.10", "3.11", "3.9")
+        assert column_facts(from_csv(tmp_path, ["1.5", "2", "3"] * 700))["values"] == (1.5, 2, 3)
+
+    def test_codes_with_a_point_are_no_numbers(self, tmp_path):
+        cells = [f"{i % 200 + 250}.{i % 7}" for i in range(7000)]
+        assert column_facts(from_csv(tmp_path, cells, "diag"))["values"] == "discover"
+        measured = from_csv(tmp_path, [i / 8 for i in range(2000)], "zone")
+        assert kind_and_bounds(measured)[0] == "number"
 
     def test_rare_texts_among_numbers_become_null(self, tmp_path):
         column = from_csv(tmp_path, [*range(500), *range(500), *["N"] * 50, "oops"])

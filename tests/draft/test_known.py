@@ -1,6 +1,6 @@
 import pytest
 
-from understudy.draft.known import in_order, whole_list
+from understudy.draft.known import beside_order, in_order, whole_list
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,26 @@ from understudy.draft.known import in_order, whole_list
         ("neg", "trace", "1+", "2+"),
         ("Low", "Medium", "High", "Critical"),
         ("aucune", "légère", "modérée", "sévère"),
+        ("lun", "mar", "gio", "dom"),
+        ("Pazartesi", "Salı", "Çarşamba", "Cumartesi"),
+        ("Çok kötü", "Kötü", "Orta", "İyi", "Çok iyi"),
+        ("星期一", "星期三", "星期六"),
+        ("BAJA", "MEDIA", "ALTA"),
+        ("3000元以下", "3000-5000元", "5000元以上"),
+        ("unter 35", "35 bis unter 45", "45 und älter"),
+        ("18 a 24 años", "25 a 34 años", "35 y más"),
+        ("minder dan 15 min", "15-30 min", "meer dan 60 min"),
+        ("< 250 €", "250 € - 1 000 €", "> 1 000 €"),
+        ("KW 9", "KW 10", "KW 11"),
+        ("10 or less", "11-20", "21 or more"),
+        ("Pas du tout satisfait", "Peu satisfait", "Satisfait", "Très satisfait"),
+        ("måndag", "lördag", "söndag"),
+        ("Mycket missnöjd", "Varken eller", "Ganska nöjd"),
+        ("None at all", "Not very much", "A fair amount", "A great deal"),
+        ("Less than high school", "High school graduate", "Graduate degree"),
+        ("Never", "Less often", "About once a day", "Several times a day"),
+        ("há 1 dia", "há 2 dias", "há 11 dias"),
+        ("1+", "1", "1-", "2", "2-"),
         ("とても不満", "不満", "どちらともいえない", "満足"),
         ("非常不同意", "不同意", "同意"),
     ],
@@ -80,6 +100,8 @@ def test_orders(ordered):
         ("red car", "blue car", "very car"),
         ("2 kg", "3 years"),
         ("98001-1", "98001-2"),
+        ("98001-F", "98002-F"),
+        ("GB0500A", "GB0513A"),
         ("low",),
         ("May-18", "June-99", "early 08"),
         ("a", "aa", "aaa"),
@@ -115,3 +137,10 @@ def test_one_value_or_a_few_of_many_are_no_list():
     assert whole_list(["May", "June"]) is None
     assert whole_list(["Yes", "No", "maybe"]) is None
     assert whole_list(["CA", "NY"]) is None
+
+
+def test_one_value_that_is_no_answer_stands_beside_an_order():
+    assert beside_order(["<10", "10-20", "Refused"]) == "Refused"
+    assert beside_order(["low", "high", "Don’t know"]) == "Don’t know"
+    assert beside_order(["low", "high", "refused", "don't know"]) is None
+    assert beside_order(["low", "none"]) is None

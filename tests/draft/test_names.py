@@ -28,6 +28,13 @@ from understudy.draft.names import Name, Range
         "TAIL_NUM",
         "IDNUMBER",
         "Schüler-Nr.",
+        "id_cliente",
+        "bikeid",
+        "社員番号",
+        "nº colegiado",
+        "N° facture",
+        "matrícula",
+        "matricula_oficial",
     ],
 )
 def test_names_that_identify(name):
@@ -53,6 +60,8 @@ def test_names_that_identify(name):
         "PULocationID",
         "ORIGIN_AIRPORT_ID",
         "type_id",
+        "郵便番号",
+        "id duration",
     ],
 )
 def test_names_that_do_not(name):
@@ -62,9 +71,31 @@ def test_names_that_do_not(name):
 def test_people_and_how_to_reach_them():
     assert all(Name(n).of_people for n in ("name", "LastName", "patient name", "surname"))
     assert not any(Name(n).of_people for n in ("product_name", "country name", "nametag"))
-    assert all(Name(n).of_persons for n in ("director_name", "First Name", "npi_name", "Vorname"))
+    assert all(Name(n).of_persons for n in ("director_name", "First Name", "Vorname", "姓名"))
     assert not Name("name").of_persons
     assert all(Name(n).reaches for n in ("e-mail", "Phone", "home_address", "ip"))
+
+
+def test_who_somebody_is():
+    roles = (
+        "program_officer",
+        "Klassenlehrer",
+        "autore",
+        "förare",
+        "principal_investigator",
+        "edited_by",
+        "Saisi par",
+    )
+    assert all(Name(n).role for n in roles)
+    others = (
+        "sales_per_agent",
+        "n_teacher",
+        "author_count",
+        "Fahrerlaubnis",
+        "reports",
+        "group_by",
+    )
+    assert not any(Name(n).role for n in others)
 
 
 def test_words_of_any_alphabet_are_whole():
@@ -76,12 +107,19 @@ def test_words_of_any_alphabet_are_whole():
 def test_the_last_word_says_whether_it_is_an_amount():
     assert not any(Name(n).amount for n in ("credit_card", "income house", "sales order"))
     assert all(Name(n).amount for n in ("credit", "income_household", "order value", "epoch"))
+    assert all(Name(n).amount for n in ("last_modified", "shipped_at"))
+    assert not Name("modified_by").amount
 
 
 def test_codes_and_amounts():
     assert all(Name(n).coded for n in ("zip_code", "OCCODE", "race", "admission_type_id"))
     assert not any(Name(n).coded for n in ("area", "price", "bedrooms"))
     assert all(Name(n).amount for n in ("price", "fnlwgt", "total_rec_int", "salary_cents"))
+
+
+def test_some_names_speak_of_codes_alone():
+    assert all(Name(n).of_codes for n in ("census_tract", "icd9", "type"))
+    assert not any(Name(n).of_codes for n in ("area", "group mean", "county unemployment"))
 
 
 def test_public_bounds_hold_only_what_fits():
@@ -103,6 +141,6 @@ def test_public_bounds_hold_only_what_fits():
 
 
 def test_whose_rows_are_counted_is_a_person_and_no_visit():
-    assert [Name(n).of_a_person for n in ("patient_nbr", "householdID", "encounter_id", "id")] == [
+    assert [Name(n).of_a_person for n in ("patient_nbr", "araç_plaka", "encounter_id", "id")] == [
         True, True, False, False,
     ]  # fmt: skip

@@ -41,6 +41,13 @@ def test_what_few_hold_is_not_common():
         ("npi", [5, 7, 90], True),
         ("ManagerID", RNG.integers(0, 22, 1000), True),  # people, however few
         ("store_id", RNG.integers(0, 22, 1000), False),
+        ("serial_no", RNG.integers(10**9, 10**10, 60).repeat(20), True),  # of 60 machines
+        ("x", RNG.choice([13, 15, 18], 900) * 10**9 + RNG.integers(0, 10**9, 900), True),  # phones
+        ("x", RNG.normal(165 * 10**10, 10**10, 900).astype(int), False),  # milliseconds
+        ("x", [202001010000 + 10**6 * (i % 12) + i % 24 for i in range(900)], False),
+        ("x", np.append(RNG.choice(9 * 10**5, 998, replace=False) + 10**5, [500_000] * 2), True),
+        ("X Coordinate", RNG.integers(1_090_000, 1_205_000, 900), False),
+        ("last_modified", RNG.integers(16 * 10**8, 17 * 10**8, 900), False),
     ],
 )
 def test_numbers_of_people_and_things(name, cells, expected):
@@ -62,6 +69,10 @@ def test_numbers_of_people_and_things(name, cells, expected):
         ([*RNG.gamma(2, 9000, 900).astype(int), *[365243] * 9], []),
         ([*RNG.integers(0, 121, 900), *[999] * 5], []),  # few hold it
         ([1, 2, 3] * 90 + [99] * 30, []),  # too few to tell
+        ([1, 2, 3, 4] * 90 + [-8] * 30 + [-9] * 30, [-9, -8]),
+        ([-9, -4, 1, 2, 3] * 90, []),
+        ([*np.round(RNG.uniform(-4, 40, 900), 2), *[-127.0] * 40], [-127]),
+        ([*RNG.integers(0, 40, 900), *[100] * 40], []),  # others are held as often
     ],
 )
 def test_codes_among_numbers(cells, codes):

@@ -6,6 +6,8 @@ import pytest
 from understudy.draft.names import Name
 from understudy.draft.words import Sort, among_numbers, prefixes, sort_of
 
+GIVEN, FAMILY = ("Anna", "Luca", "José", "Priya"), ("Rossi", "Braun", "Xyz", "Silva")
+
 
 def sorted_as(cells, name="x"):
     counts = Counter(cells)
@@ -32,6 +34,15 @@ def sorted_as(cells, name="x"):
         ([f"{i % 90 + 10**4}-{i % 90 + 1000}" for i in range(9000)], "zip4", Sort.DISCOVER),
         ([f"dev-{i % 60 * 7919 + 0xA1B2C3D4:08x}" for i in range(9000)], "x", Sort.IDENTIFIER),
         ([f"part {i % 60 + 10**7}" for i in range(9000)], "x", Sort.LIST),
+        ([f"esp32-{i * 7919 % 65536:04x}" for i in range(1, 61)] * 99, "x", Sort.IDENTIFIER),
+        ([f"{i * 7919 + 10**5}-F" for i in range(1, 61)] * 99, "x", Sort.IDENTIFIER),
+        ([f"{i * 7919 + 10**5}-F" for i in range(1, 61)] * 99, "district code", Sort.LIST),
+        ([f"E{i:05d}" for i in range(60)] * 99, "x", Sort.IDENTIFIER),
+        ([f"0{i * 7919 + 10**6}B0" for i in range(1, 61)] * 99, "BNF code", Sort.LIST),
+        ([*["none"] * 999, *[f"AB-{i}" for i in range(1000, 3000)]], "x", Sort.IDENTIFIER),
+        ([*["none"] * 999, *[f"job {chr(97 + i)}" for i in range(999)]], "x", Sort.DISCOVER),
+        ([f"{a} {b}" for a in GIVEN for b in FAMILY] * 99, "x", Sort.IDENTIFIER),
+        ([f"{a}{b}".lower() for a in "abcd" for b in FAMILY] * 99, "operatore", Sort.IDENTIFIER),
         ([f"{i} Mill Road" for i in range(1, 90)] * 9, "x", Sort.IDENTIFIER),
         (
             ["Smith", "Jones", "Lee"] * 9 + [f"name {i}" for i in range(99)],
@@ -71,6 +82,8 @@ def coded(cells, name="x"):
 def test_codes_among_numbers():
     assert coded([*range(90), *["N"] * 9, "refused"]) == {"N", "refused"}
     assert coded([*range(90), "90+"]) == {"90+"}
+    assert coded([*range(30), *["none"] * 99]) == {"none"}
+    assert coded([*range(9), *["none"] * 99]) is None
     assert coded(["0", "1", "2", "3+"]) is None  # brackets
     assert coded([*range(90), "V27", "E909"]) is None  # codes themselves
     assert coded([*range(90), "N"], "zip code") is None

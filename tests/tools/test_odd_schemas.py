@@ -69,11 +69,14 @@ CASES = {
         + column("people", "integer", format='"0.00 Pers."', dtype='"string"', lower=1, upper=9)
         + column("paid", "number", **EUROS, bins='"shape"')
         + rule("paid = fee + 2")
+        + column("rent", "integer", format='"₹ #,##,##0"', dtype='"string"', lower=1, upper=10**7)
+        + rule("rent > 90000")
         + column("at", "datetime", resolution='"second"', bins='"shape"'),
         {
             "fee": [f"{cents:,.2f} €".translate(COMMAS) for cents in CENTS],
             "tip": ["12,50 €", "refused"] * (ROWS // 2),
             "people": ["4.00 Pers."] * ROWS,
+            "rent": ["₹ 1,00,000", "₹ 12,34,567"] * (ROWS // 2),
             "paid": [f"{cents + 2:,.2f} €".translate(COMMAS) for cents in CENTS],
             "at": pa.array([moment.replace(tzinfo=None) for moment in MOMENTS]),
         },

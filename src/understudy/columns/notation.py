@@ -1,7 +1,8 @@
 """Numbers as people write them: "$1,234.50", "1.234,50 €", "12,5 %", "45 min", "(5)", "5-".
 
 A pattern says how, as spreadsheets do: `#.##0,00 €` has points between thousands, a comma before two
-decimals, and a blank and a sign behind. Without `#.##` before the `0`, thousands are not parted.
+decimals, and a blank and a sign behind. Without `#.##` before the `0`, thousands are not parted;
+`#,##,##0` parts them as India does: 12,34,567.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ import pyarrow as pa
 
 from understudy.columns.reading import array_of, distinct_texts, pc, texts_of
 
-_PATTERN = re.compile(r"([^0#]*?)(?:#([.,'’ \u00a0\u202f])##)?0(?:([.,])(0{1,15}))?([^0#]*)")
+_PATTERN = re.compile(r"([^0#]*?)(?:#([.,'’ \u00a0\u202f])##(\2##)?)?0(?:([.,])(0{1,15}))?([^0#]*)")
 _BLANKS = r"[ \x{a0}\x{202f}]*"
 _APART = re.compile(
-    r"\(?[-+]?\s*((?:US|CA|AU)?\$|(?:USD|EUR|GBP|CHF|JPY|CAD|AUD|INR|CNY|SEK|NOK|DKK|PLN|CZK|BRL|MXN|ZAR)(?=\s)"
-    r"|[€£¥₹₽₩₺₫₴₪₱฿]?)\s*-?(\d(?:[\d.,'’ \u00a0\u202f]*\d)?)"
+    r"\(?[-+−]?\s*((?:US|CA|AU|NZ|HK|NT|MX|R|S|A|C)?\$|(?:USD|EUR|GBP|CHF|JPY|CAD|AUD|NZD|INR|CNY|SEK"
+    r"|NOK|DKK|PLN|CZK|HUF|RON|TRY|ILS|KRW|BRL|MXN|ZAR|Rs\.?|[Kk]r\.?|Fr\.)(?=\s)"
+    r"|[€£¥₹₽₩₺₫₴₪₱฿]?)\s*[-−]?(\d(?:[\d.,'’ \u00a0\u202f]*\d)?)"
     r"([ \u00a0\u202f]?(?:%|‰|°?[^\W\d]{1,10}(?:[ /][^\W\d]{1,10})?[²³]?|[^\w\s.,'+()-]))?-?\)?"
 )
 """What may stand before a number (currencies), its digits, and what may stand behind it (units)."""
@@ -38,21 +40,25 @@ class Notation:
     point: str
     places: int
     after: str
+    pairs: bool = False
+    """Whether digits before the last three are parted in pairs."""
 
     @classmethod
     def of(cls, pattern: str) -> Notation | None:
         """What a pattern says; None where it is none."""
         found = _PATTERN.fullmatch(pattern)
-        if found is None or re.search(r"[-+\d()]", found[1] + found[5]):
+        if found is None or re.search(r"[-+\d()]", found[1] + found[6]):
             return None
-        if found[2] and found[2] == found[3]:
+        if found[2] and found[2] == found[4]:
             return None
-        return cls(found[1], found[2] or "", found[3] or "", len(found[4] or ""), found[5])
+        thousands, pairs, point, places = found[2] or "", bool(found[3]), found[4] or "", found[5]
+        return cls(found[1], thousands, point, len(places or ""), found[6], pairs)
 
     @property
     def pattern(self) -> str:
         """As a schema file says it."""
-        whole = f"#{self.thousands}##0" if self.thousands else "0"
+        parted = f"{self.thousands}##" * (2 if self.pairs else 1)
+        whole = f"#{parted}0" if self.thousands else "0"
         return f"{self.before}{whole}{self.point}{'0' * self.places}{self.after}"
 
     @cached_property
@@ -61,12 +67,12 @@ class Notation:
         before, after = (_literal(part.strip()) for part in (self.before, self.after))
         whole = "[0-9]{1,200}"
         if self.thousands:
-            whole = f"[1-9][0-9]{{0,2}}(?:{_literal(self.thousands)}[0-9]{{3}}){{1,60}}|{whole}"
+            whole = f"{_parted(self.thousands, self.pairs)}|{whole}"
         rest = (
             rf"(?:{_literal(self.point)}(?P<rest>[0-9]{{0,50}}))?" if self.point else "(?P<rest>)"
         )
         return (
-            rf"^[(+-]?{_BLANKS}(?:{before})?{_BLANKS}-?(?P<whole>{whole}){rest}"
+            rf"^[(+−-]?{_BLANKS}(?:{before})?{_BLANKS}[−-]?(?P<whole>{whole}){rest}"
             rf"{_BLANKS}(?:{after})?{_BLANKS}-?\)?$"
         )
 
@@ -77,7 +83,7 @@ class Notation:
         parts = pc.extract_regex(texts, self._regex)
         whole, rest = (pc.struct_field(parts, key) for key in ("whole", "rest"))
         whole = pc.replace_substring(whole, self.thousands or " ", "")
-        sign = pc.if_else(pc.match_substring_regex(texts, r"^[^0-9]*[-(]|-$"), "-", "")
+        sign = pc.if_else(pc.match_substring_regex(texts, r"^[^0-9]*[-−(]|-$"), "-", "")
         plain = pc.binary_join_element_wise(
             sign, whole, pc.if_else(pc.equal(rest, ""), "", "."), ""
         )
@@ -94,11 +100,21 @@ class Notation:
         whole, _, rest = f"{Decimal(number.removeprefix('-')):f}".partition(".")  # Arrow has 1E-7
         rest = rest.rstrip("0").ljust(self.places, "0")
         if self.thousands:
-            cuts = range(len(whole) % 3, len(whole) + 1, 3)
-            parts = [whole[max(0, cut - 3) : cut] for cut in cuts]
+            size, last = (2, whole[-3:]) if self.pairs else (3, "")
+            head = whole.removesuffix(last)
+            cuts = range(len(head) % size, len(head) + 1, size)
+            parts = [*(head[max(0, cut - size) : cut] for cut in cuts), last]
             whole = self.thousands.join(part for part in parts if part)
         sign = "-" if number.startswith("-") else ""
         return f"{sign}{self.before}{whole}{self.point if rest else ''}{rest}{self.after}"
+
+
+def _parted(thousands: str, pairs: bool) -> str:
+    """What parted whole numbers look like, for Arrow and Python."""
+    sign = _literal(thousands)
+    if pairs:
+        return f"[1-9][0-9]?(?:{sign}[0-9]{{2}}){{0,60}}{sign}[0-9]{{3}}"
+    return f"[1-9][0-9]{{0,2}}(?:{sign}[0-9]{{3}}){{1,60}}"
 
 
 def _literal(text: str) -> str:
@@ -126,27 +142,30 @@ def notation_of(texts: Sequence[str]) -> Notation | None:
     fitting = [each for each in fitting if each[0] is not None]
     if not fitting:
         return None
-    _, _, (thousands, point) = min(fitting)
+    _, _, (thousands, point, pairs) = min(fitting)
     places = max(len(text.partition(point)[2]) if point else 0 for text in written)
     head = next((text for text, part in zip(texts, parts, strict=True) if part[0]), "")
     lead = before[0] + " " * head.partition(before[0])[2].startswith(" ") if before else ""
-    found = Notation(lead, thousands, point if places else "", places, after[0] if after else "")
+    behind = after[0] if after else ""
+    found = Notation(lead, thousands, point if places else "", places, behind, pairs)
     plain = found.pattern == "0" or (found.pattern.startswith("0.") and not after)
-    plain &= not any(text.strip().endswith((")", "-")) for text in texts)
+    plain &= not any(text.strip().endswith((")", "-")) or "−" in text for text in texts)
     return None if plain or Notation.of(found.pattern) is None else found
 
 
-def _separators(written: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _separators(written: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
     used = {sign for text in written for sign in text if not sign.isdigit()}
     for thousands, point in product((*",.'’ \u00a0\u202f", ""), (".", ",", "")):
         given = {thousands, point} - {""}
         if given == used and (thousands != point or not given):
-            yield thousands, point
+            yield thousands, point, False
+            if thousands == ",":
+                yield thousands, point, True
 
 
-def _odd(written: Sequence[str], thousands: str, point: str) -> int | None:
+def _odd(written: Sequence[str], thousands: str, point: str, pairs: bool) -> int | None:
     """How many have three decimals, as thousands might be; None where one is not written so."""
-    part = f"[1-9][0-9]{{0,2}}(?:{re.escape(thousands)}[0-9]{{3}})+|" if thousands else ""
+    part = f"{_parted(thousands, pairs)}|" if thousands else ""
     rest = rf"(?:{re.escape(point)}([0-9]+))?" if point else "()"
     form = re.compile(rf"(?:{part}0|[1-9][0-9]*){rest}")
     found = [form.fullmatch(text) for text in written]

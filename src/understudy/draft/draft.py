@@ -46,7 +46,7 @@ from understudy.columns.reading import (
 )
 from understudy.columns.unmodelled import DISCOVER
 from understudy.draft import numbers, words
-from understudy.draft.known import in_order, whole_list
+from understudy.draft.known import beside_order, in_order, whole_list
 from understudy.draft.names import Name
 from understudy.draft.people import counted
 from understudy.draft.rules import confirm_rules, proposed
@@ -65,6 +65,7 @@ _DAY_FORMATS = (
     "%Y/%m/%d",
     "%Y.%m.%d",
     "%Y年%m月%d日",
+    "%Y %b %d",
     "%d/%m/%Y",
     "%m/%d/%Y",
     "%d.%m.%Y",
@@ -125,6 +126,7 @@ _MORE_NULLS = (
 _STRICTLY = 200
 _FEW = 12
 _SINGLES = 128
+_REPEATED = 5
 _DAYS = (date(1900, 1, 1), date(2099, 12, 31))
 """Bounds of dates that anybody would choose; where one lies beyond them, a draft gives none."""
 _SHORT_DAYS = (date(1969, 1, 1), date(2068, 12, 31))
@@ -416,6 +418,10 @@ def _from_text(look: _Look, array: pa.Array, typed: bool, stored: bool) -> Colum
         return Boolean(look.name, **(look if typed else look.retyped("bool")).common())
     if isinstance(kind, Notation):
         look, kind = dataclasses.replace(look, notation=kind), "number"
+    coded = look.named.of_codes
+    plainly = kind == "number" and look.notation is None
+    if plainly and (_are_versions(read) or (coded and _are_codes(read, held))):
+        return _from_words(look, texts.to_pylist(), counts)
     if kind == "number" and (look.special or not stored):
         return _from_digits(look, read, held, typed or look.notation is not None)
     if kind is not None and not stored:
@@ -493,6 +499,20 @@ def _bare(text: str) -> str:
     return re.sub(r"(?<!\d)0(?=\d)", "", text).lower()
 
 
+def _are_codes(texts: pa.Array, counts: NDArray[np.integer]) -> bool:
+    """Whether numbers with a fraction are so few that they may be codes: 250.43, 401.9."""
+    values, _ = floats(texts)
+    return bool(np.any(np.rint(values) != values)) and len(texts) <= counts.sum() / _REPEATED
+
+
+def _are_versions(texts: pa.Array) -> bool:
+    """Whether a few numbers are no numbers, as of 3.9 and 3.10 one ends with a zero of its own."""
+    parts = [text.partition(".")[2] for text in texts.to_pylist()] if len(texts) <= _FEW else []
+    return len(set(map(len, parts))) > 1 and any(
+        len(part) > 1 and part[-1] == "0" for part in parts
+    )
+
+
 def _beside_texts(
     look: _Look, texts: list[str], counts: NDArray[np.integer], codes: NDArray[np.bool_]
 ) -> _Look:
@@ -521,6 +541,9 @@ def _from_words(look: _Look, texts: list[str], counts: NDArray[np.integer]) -> C
     order = in_order(values, graded=look.named.graded)
     rest = set(texts) - set(values)
     other = None if not rest else "OTHER" if "OTHER" not in texts else "(other)"
+    if order is None and not rest and (refused := beside_order(values)):
+        order = in_order([v for v in values if v != refused], graded=look.named.graded)
+        other = refused if order else None  # as OTHER, it is on no side of a bracket
     marks = [*(() if public and not rest else ("values",)), *(("ordinal",) if order else ())]
     return Category(look.name, order or values, other, order is not None, **look.common(*marks))
 

@@ -55,6 +55,40 @@ _LOCAL = (
         "december"
     ),
     _list("jan, feb, mär, apr, mai, jun, jul, aug, sep, okt, nov, dez"),
+    *(
+        _list(cycle)
+        for cycle in (
+            "segunda-feira, terça-feira, quarta-feira, quinta-feira, sexta-feira, sábado, domingo",
+            "segunda, terça, quarta, quinta, sexta, sábado, domingo",
+            "måndag, tisdag, onsdag, torsdag, fredag, lördag, söndag",
+            "mandag, tirsdag, onsdag, torsdag, fredag, lørdag, søndag",
+            "poniedziałek, wtorek, środa, czwartek, piątek, sobota, niedziela",
+            "lun, mar, mer, jeu, ven, sam, dim",
+            "lun, mar, mié, jue, vie, sáb, dom",
+            "lun, mar, mer, gio, ven, sab, dom",
+            "seg, ter, qua, qui, sex, sáb, dom",
+            "ma, di, wo, do, vr, za, zo",
+            "mån, tis, ons, tor, fre, lör, sön",
+            "pazartesi, salı, çarşamba, perşembe, cuma, cumartesi, pazar",
+            "ocak, şubat, mart, nisan, mayıs, haziran, temmuz, ağustos, eylül, ekim, kasım, aralık",
+            "月, 火, 水, 木, 金, 土, 日",
+            "月曜日, 火曜日, 水曜日, 木曜日, 金曜日, 土曜日, 日曜日",
+            "星期一, 星期二, 星期三, 星期四, 星期五, 星期六, 星期日",
+            "周一, 周二, 周三, 周四, 周五, 周六, 周日",
+            "jan, feb, mrt, apr, mei, jun, jul, aug, sep, okt, nov, dec",
+            "janv, févr, mars, avr, mai, juin, juil, août, sept, oct, nov, déc",
+            "ene, feb, mar, abr, may, jun, jul, ago, sep, oct, nov, dic",
+            "gen, feb, mar, apr, mag, giu, lug, ago, set, ott, nov, dic",
+            "jan, fev, mar, abr, mai, jun, jul, ago, set, out, nov, dez",
+            "jan, feb, mar, apr, maj, jun, jul, aug, sep, okt, nov, dec",
+            "januari, februari, mars, april, maj, juni, juli, augusti, september, oktober, "
+            "november, december",
+            "januar, februar, marts, april, maj, juni, juli, august, september, oktober, "
+            "november, december",
+            "styczeń, luty, marzec, kwiecień, maj, czerwiec, lipiec, sierpień, wrzesień, "
+            "październik, listopad, grudzień",
+        )
+    ),
 )
 _CYCLES = (
     _DAYS,
@@ -77,6 +111,16 @@ _LISTS = (
     _list("no, si"),
     _list("não, sim"),
     _list("nee, ja"),
+    _list("nej, ja"),
+    _list("nei, ja"),
+    _list("nie, tak"),
+    _list("hayır, evet"),
+    _list("no, sì"),
+    _list("femme, homme"),
+    _list("mujer, hombre"),
+    _list("femmina, maschio"),
+    _list("vrouw, man"),
+    _list("kvinna, man"),
     _list("weiblich, männlich"),
     _list("w, m"),
     _list("いいえ, はい"),
@@ -118,7 +162,8 @@ _LOCAL_SCALES = """
     trifft überhaupt nicht zu, trifft gar nicht zu, trifft nicht zu, trifft eher nicht zu,
       trifft kaum zu, teils/teils, teils teils, weder noch, neutral, trifft teilweise zu, trifft
       eher zu, trifft zu, trifft voll zu, trifft völlig zu, trifft voll und ganz zu;
-    sehr unzufrieden, unzufrieden, eher unzufrieden, teils/teils, teils teils, weder noch,
+    überhaupt nicht zufrieden, sehr unzufrieden, unzufrieden, nicht zufrieden, wenig zufrieden,
+      eher unzufrieden, teils/teils, teils teils, weder noch,
       neutral, eher zufrieden, zufrieden, sehr zufrieden;
     völlig unwichtig, überhaupt nicht wichtig, unwichtig, nicht wichtig, eher unwichtig, weniger
       wichtig, teils/teils, teils teils, weder noch, neutral, eher wichtig, wichtig, sehr
@@ -140,7 +185,8 @@ _LOCAL_SCALES = """
     pas du tout d'accord, totalement en désaccord, en désaccord, pas d'accord, plutôt en
       désaccord, plutôt pas d'accord, ni d'accord ni pas d'accord, ni d'accord ni en désaccord,
       neutre, plutôt d'accord, d'accord, tout à fait d'accord;
-    très insatisfait, insatisfait, plutôt insatisfait, ni satisfait ni insatisfait, neutre,
+    pas du tout satisfait, très insatisfait, insatisfait, pas satisfait, peu satisfait,
+      plutôt insatisfait, ni satisfait ni insatisfait, neutre,
       plutôt satisfait, satisfait, très satisfait;
     jamais, presque jamais, rarement, occasionnellement, quelquefois, parfois, de temps en
       temps, souvent, très souvent, presque toujours, toujours;
@@ -151,7 +197,8 @@ _LOCAL_SCALES = """
     totalmente en desacuerdo, muy en desacuerdo, en desacuerdo, algo en desacuerdo, ni de
       acuerdo ni en desacuerdo, neutral, indiferente, algo de acuerdo, de acuerdo, muy de
       acuerdo, totalmente de acuerdo;
-    muy insatisfecho, insatisfecho, algo insatisfecho, ni satisfecho ni insatisfecho, neutral,
+    nada satisfecho, muy insatisfecho, insatisfecho, poco satisfecho, algo insatisfecho,
+      ni satisfecho ni insatisfecho, neutral,
       algo satisfecho, satisfecho, muy satisfecho;
     nunca, casi nunca, rara vez, raramente, ocasionalmente, a veces, algunas veces, a menudo,
       con frecuencia, frecuentemente, muchas veces, muy a menudo, casi siempre, siempre;
@@ -184,8 +231,37 @@ _LOCAL_SCALES = """
     非常不满意, 不满意, 比较不满意, 一般, 比较满意, 满意, 非常满意;
     非常不同意, 不同意, 比较不同意, 一般, 中立, 比较同意, 同意, 非常同意;
     zeer slecht, slecht, matig, redelijk, voldoende, goed, zeer goed, uitstekend;
+    per niente soddisfatto, molto insoddisfatto, insoddisfatto, poco soddisfatto,
+      né soddisfatto né insoddisfatto,
+      neutrale, abbastanza soddisfatto, soddisfatto, molto soddisfatto;
+    molto basso, basso, medio, alto, molto alto;
+    muito insatisfeito, insatisfeito, pouco satisfeito, nem satisfeito nem insatisfeito, neutro,
+      indiferente, satisfeito, muito satisfeito;
+    muito baixo, baixo, médio, alto, muito alto;
+    zeer laag, laag, gemiddeld, middel, hoog, zeer hoog;
+    mycket missnöjd, missnöjd, ganska missnöjd, varken eller, varken nöjd eller missnöjd, neutral,
+      ganska nöjd, nöjd, mycket nöjd;
+    instämmer inte alls, instämmer inte, instämmer delvis inte, varken eller, neutral, instämmer
+      delvis, instämmer, instämmer helt;
+    aldrig, nästan aldrig, sällan, ibland, ofta, mycket ofta, nästan alltid, alltid;
+    aldrig, næsten aldrig, sjældent, nogle gange, ofte, meget ofte, næsten altid, altid;
+    mycket dålig, dålig, varken bra eller dålig, okej, bra, mycket bra;
+    mycket låg, låg, medel, hög, mycket hög;
+    meget utilfreds, utilfreds, hverken eller, tilfreds, meget tilfreds;
+    nigdy, rzadko, czasami, czasem, często, bardzo często, zawsze;
+    zdecydowanie nie, raczej nie, trudno powiedzieć, raczej tak, zdecydowanie tak;
+    bardzo niski, niski, średni, wysoki, bardzo wysoki;
+    muy baja, baja, media, alta, muy alta; molto bassa, bassa, media, alta, molto alta;
+    muito baixa, baixa, média, alta, muito alta; faible, modérée, moyenne, haute, élevée;
+    klein, mittel, groß, sehr groß; petit, moyen, grand, très grand;
+    pequeño, mediano, grande; piccolo, medio, grande; liten, mellan, stor; klein, middel, groot;
+    leve, moderado, moderada, grave, severo, severa, crítico, crítica; lieve, moderato, grave;
+    çok kötü, kötü, orta, iyi, çok iyi, mükemmel; çok düşük, düşük, orta, yüksek, çok yüksek;
+    hiç, nadiren, bazen, sık sık, her zaman;
+    hiç memnun değilim, memnun değilim, kararsızım, memnunum, çok memnunum;
+    licht, matig, ernstig, zeer ernstig; lätt, måttlig, svår;
 """
-"""In eight languages beside English, each up to a semicolon."""
+"""In twelve languages beside English, each up to a semicolon."""
 
 _SCALES = (
     *_CYCLES,
@@ -214,6 +290,12 @@ _SCALES = (
             ("negative", "positive"),
             ("unsafe", "safe"),
             ("liberal", "conservative"),
+            ("oppose", "favor"),
+            ("oppose", "support"),
+            ("disapprove", "approve"),
+            ("unfavorable", "favorable"),
+            ("dislike", "like"),
+            ("worse", "better"),
         )
     ),
     _list(
@@ -222,20 +304,42 @@ _SCALES = (
         "quite a bit, very, very much, a lot, extremely, completely"
     ),
     _list(
-        "never, less than once a year, once a year, a few times a year, less than once a month, "
+        "never, not at all, less often, rarely, less than once a year, once a year, "
+        "a few times a year, less than once a month, "
         "less than monthly, once a month, 1 3 times a month, 2 3 times a month, a few times a month, "
         "several times a month, once a week, 1 2 times a week, 2 3 times a week, "
-        "a few times a week, several times a week, most days, daily, every day, once a day, "
-        "several times a day"
+        "several days a week, a few times a week, several times a week, some days, most days, "
+        "nearly every day, daily, every day, about once a day, once a day, several times a day"
     ),
     _list(
-        "no schooling, no formal education, no formal, no qualifications, preschool, kindergarten, "
+        "none, none at all, nothing, hardly any, very little, a little, little, not very much, "
+        "not much, only some, some, a moderate amount, a fair amount, quite a lot, quite a bit, "
+        "a good deal, a lot, a great deal"
+    ),
+    _list("far too little, too little, about right, just right, too much, far too much"),
+    _list(
+        "much worse, worse, a little worse, somewhat worse, slightly worse, the same, same, "
+        "about the same, unchanged, no change, slightly better, somewhat better, a little better, "
+        "better, improved, much better, much improved"
+    ),
+    _list(
+        "definitely not, probably not, not sure, might or might not, maybe, possibly, probably, "
+        "probably yes, definitely, definitely yes"
+    ),
+    _list("far below average, below average, average, above average, far above average"),
+    _list("once, twice, three times, more than three times"),
+    _list(
+        "no schooling, no formal education, no formal, no qualifications, "
+        "less than high school, some high school, preschool, kindergarten, "
         "primary, primary school, "
         "elementary, elementary school, 1st 4th, 5th 6th, 7th 8th, middle school, lower secondary, "
         "9th, 10th, 11th, 12th, secondary, secondary school, upper secondary, high school, hs grad, "
-        "high school graduate, some college, assoc voc, assoc acdm, associate, associate degree, "
+        "high school graduate, high school diploma, vocational, some college, "
+        "assoc voc, assoc acdm, associate, associate degree, "
         "associates, tertiary, bachelor, bachelors, bachelor degree, bachelor's, bachelor's degree, "
-        "university, master, masters, master degree, master's, master's degree, postgraduate, "
+        "university, "
+        "some graduate school, graduate degree, graduate school, master, masters, master degree, "
+        "master's, master's degree, postgraduate, "
         "prof school, doctorate, doctoral, doctoral degree, phd"
     ),
     _list("tiny, very small, small, medium, large, very large, extra large, huge"),
@@ -252,26 +356,47 @@ _SCALES = (
     _list("first, second, third, fourth, fifth"),
     *(_list(" ".join(scale.split())) for scale in _LOCAL_SCALES.split(";")),
 )
+_NO_ANSWER = frozenset(
+    _list(
+        "refused, refusal, don't know, do not know, dk, no answer, not stated, not answered, unknown, "
+        "prefer not to say, prefer not to answer, rather not say, declined, not applicable, n/a, "
+        "keine angabe, k.a., weiß nicht, verweigert, entfällt, sans réponse, non réponse, "
+        "ne sait pas, non renseigné, no sabe, no contesta, no responde, ns/nc, no aplica, non so, "
+        "non risponde, non sa, não sabe, não respondeu, não informado, não se aplica, weet niet, "
+        "geen antwoord, onbekend, vet ej, vet inte, ej svar, ved ikke, nie wiem, brak odpowiedzi"
+    )
+)
 _LEAST = 3  # So many words make a scale; two of them may mean something else
 _CASES: tuple[Callable[[str], str], ...] = (str.lower, str.upper, str.capitalize)
 _STEPS = _list(
     "grade, level, stage, class, year, step, phase, tier, band, rank, quartile, quintile, "
-    "decile, q, quarter, score, group age, age, wave, round, th"
+    "decile, q, quarter, score, group age, age, wave, round, th, week, month, day, visit, cycle, "
+    "kw, woche, monat, tag, stufe, klasse, niveau, semaine, mois, jour, classe, nivel, semana, "
+    "mes, grado, fase, livello, vecka, nivå"
 )
 _NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?"
 _BELOW = re.compile(
     r"^(<=?|≤|under|below|less than|up to|at most|fewer than|younger than|before"
-    r"|unter|bis|weniger als|höchstens|moins de|jusqu'à|menos de|hasta|meno di|fino a)",
+    r"|unter|bis|weniger als|höchstens|moins de|jusqu'à|menos de|hasta|meno di|fino a|até"
+    r"|(?:minder dan|jonger dan|hoogstens|abaixo de|mindre än|yngre än|mindre end)\b"
+    r"|(?:poniżej|mniej niż)\b)",
     re.I,
 )
 _ABOVE = re.compile(
     r"^(>=?|≥|over|above|more than|at least|older than|after"
-    r"|über|ab|mehr als|mindestens|plus de|más de|desde|più di|oltre)",
+    r"|über|ab|mehr als|mindestens|plus de|más de|desde|più di|oltre"
+    r"|(?:meer dan|ouder dan|minstens|mais de|acima de|mer än|äldre än|mere end)\b"
+    r"|(?:powyżej|więcej niż)\b)",
     re.I,
 )
+_WITHIN = re.compile(
+    r"\b(and|or) (under|less|fewer|below|younger)\b"
+    r"|\b(oder|of) (weniger|minder)\b|\bou m(oins|enos)\b|\bo menos\b|\bo meno\b|以下|以内|未满|未満"
+)
 _BEYOND = re.compile(
-    r"(\+|\b(and|or) (over|more|above|older|greater|up)\b|\bplus\b"
-    r"|\b(und|oder) (mehr|älter|darüber)\b|\b(y|o) más\b|\be (più|oltre)\b)",
+    r"(\+|以上|超|\b(and|or) (over|more|above|older|greater|up)\b|\bplus\b"
+    r"|\b(und|oder) (mehr|älter|darüber)\b|\b(y|o) más\b|\be (più|oltre)\b"
+    r"|\b(of|ou|en) (meer|ouder|mais)\b|\b(och|eller) (mer|äldre|över)\b|\bi więcej\b)",
     re.I,
 )
 _ROMAN = re.compile(r"(?:([a-z]+)\s)?([ivx]+)([a-c]?)")
@@ -315,8 +440,15 @@ def in_order(values: Sequence[str], *, graded: bool = False) -> tuple[str, ...] 
     return None
 
 
+def beside_order(values: Sequence[str]) -> str | None:
+    """The one value that is no answer, and so has no place in an order: "Refused"; None of more."""
+    found = [v for v in values if v.strip().lower().replace("’", "'") in _NO_ANSWER]
+    return found[0] if len(found) == 1 else None
+
+
 def _by_scale(values: Sequence[str]) -> tuple[str, ...] | None:
-    plain = [value.strip().lower().replace("’", "'").partition(", ")[0] for value in values]
+    lower = [value.strip(" .").lower().replace("i\u0307", "i") for value in values]  # of İ
+    plain = [text.replace("’", "'").partition(", ")[0] for text in lower]
     texts = {re.sub(r"[\s_-]+", " ", text): v for text, v in zip(plain, values, strict=True)}
     if len(texts) < max(len(values), _LEAST):
         return None
@@ -430,7 +562,8 @@ def _roman(digits: str) -> int:
 def _is_step(frame: tuple[str, str]) -> bool:
     """Whether the words around a number make it a place in an order: "2 years", "grade 3"."""
     before, after = frame
-    return (not before and bool(after)) or (before in _STEPS and not after)
+    unit = not before and bool(after) and after[0] not in "-/_"
+    return unit or after[:1].isalpha() or (before in _STEPS and not after)
 
 
 Place = tuple[tuple[float, int], tuple[str, str] | None]
@@ -438,8 +571,12 @@ Place = tuple[tuple[float, int], tuple[str, str] | None]
 
 
 def _placed(text: str) -> Place | None:
-    plain = text.strip()
-    spread = re.sub(r"(?<=[\dkKmM])\s*(-|–|to|bis|à|tot)\s*(?=[\d$])", " ", plain)
+    plain = re.sub(r"(?<=\d)[ .\u00a0\u202f](?=\d{3}(?!\d))", "", text.strip())  # of thousands
+    spread = re.sub(
+        r"(?<=[\dkKmM])\s*(-|–|~|～|〜|to|bis|à|tot|a|till|til)(\s+under|\s+unter|\s*<)?\s*(?=[\d$])",
+        " ",
+        plain,
+    )
     numbers = re.findall(rf"({_NUMBER})([kKmM]\b)?", spread)
     if not 1 <= len(numbers) <= 2:
         return None
@@ -447,22 +584,26 @@ def _placed(text: str) -> Place | None:
     least = float(digits.replace(",", "")) * {"": 1, "k": 1e3, "m": 1e6}[unit.lower()]
     if len(numbers) == 2:
         joined = re.search(
-            r"\d\D{0,6}(-|–|\b(?:to|bis|à|tot)\b|,|\.\.)\D{0,3}\d", plain
+            r"\d\D{0,6}(-|–|[~～〜]|\b(?:to|bis|à|tot|a|till|til)\b|,|\.\.)\D{0,8}\d", plain
         ) or re.match(r"[\[(]", plain)
         return ((least, 0), None) if joined else None
-    if _BELOW.match(plain):
+    if _BELOW.match(plain) or _WITHIN.search(plain):
         return (least, -1), None
     if _ABOVE.match(plain) or _BEYOND.search(plain):
         return (least, 1), None
     before, after = re.split(_NUMBER, plain, maxsplit=1)
     unit = re.sub(r"(?<=[a-z])s$|st$|nd$|rd$|th$", "", after.strip().lower())
     unit = "th" if not unit and after.strip() else unit
+    if before and before[-1].isalnum():  # GB500A is no amount of anything
+        unit = ""
     return (least, 0), (before.strip().lower(), unit)
 
 
 def _by_letter(values: Sequence[str]) -> tuple[str, ...] | None:
     """Grades: A, B, C, ... with or without a digit or a sign."""
-    if len(values) < _LEAST or not all(re.fullmatch(r"[A-H][1-9]?[+-]?", v) for v in values):
+    if len(values) < _LEAST or not all(
+        re.fullmatch(r"([A-H][1-9]?|[1-9])[+-]?", v) for v in values
+    ):
         return None
     plain = {value: value.rstrip("+-") for value in values}
     return tuple(

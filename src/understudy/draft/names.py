@@ -13,15 +13,36 @@ def _set(words: str) -> frozenset[str]:
 _UPPER, _LOWER = "A-ZÀ-ÖØ-Þ", "a-zß-öø-ÿ"
 _WORD = re.compile(rf"[{_UPPER}]+(?![{_LOWER}])|[{_UPPER}]?[{_LOWER}]+|[^\W\d_]+|[0-9]+")
 _NUMBERED = _set("no nr nbr num number nummer numero número numéro ref reference index")
-_FIRST_NUMBERED = _set("numero número numéro")
-"""Where whose number it is comes behind: `numéro de patient`."""
+_FIRST_NUMBERED = _set("numero número numéro matricule matricula matrícula folio cédula")
+"""Where whose number it is comes behind: `numéro de patient`, `matrícula del alumno`."""
 _ROLES = _set(
     """
     interviewer officer agent teacher nurse judge surgeon coach attending manager supervisor director
     actor artist writer author host seller buyer sender recipient inspector handler assignee adjuster
-    sachbearbeiter sachbearbeiterin
+    investigator insured broker realtor counselor advisor caseworker landlord tenant
+    sachbearbeiter sachbearbeiterin lehrer lehrerin fahrer fahrerin betreuer betreuerin berater
+    beraterin leiter leiterin arzt ärztin makler prüfer vermieter mieter autor autorin
+    enseignant enseignante professeur médecin infirmier chauffeur conducteur courtier conseiller
+    conseillère responsable auteur assuré locataire inspecteur gestionnaire
+    profesor profesora maestro maestra médico médica conductor vendedor asesor corredor inquilino
+    asegurado investigador facultativo colegiado kurye sürücü öğretmen doktor
+    insegnante docente medico autista conducente operatore venditore autore assicurato
+    professor motorista corretor operador segurado inspetor
+    leraar docent chauffeur verzekerde huurder behandelaar makelaar auteur
+    förare lärare läkare handläggare författare kontrollant mäklare chaufför
+    clerk boss mentor tutor observer referee captain pilot cashier courier dispatcher
+    上司 担当 負責人 负责人 经理 医生 医師 医师 教师 担当者 司机
     """
 )
+"""Who somebody is to the others in a row: also the last part of a longer word, `Klassenlehrer`."""
+_COMPOUND = re.compile(
+    r"\w{3,}(lehrer|fahrer|berater|betreuer|leiter|arzt|bearbeiter|makler|lärare|läkare|förare)(in)?"
+)
+_BY = _set("by von par por da door av przez")
+_DONE = ("ed", "en", "t", "é", "is", "i", "do", "to", "d")
+"""How participles end: `edited_by`, `saisi par`, `erstellt von`, `creado por`."""
+_COUNTED = _set("n no num number count per is has any avg mean max min sum total")
+"""Beside one of these a role is counted, or asked about."""
 _PERSONS = _ROLES | _set(
     """
     patient pat person people subject subj participant respondent citizen customer cust client
@@ -30,7 +51,9 @@ _PERSONS = _ROLES | _set(
     schüler schülerin studierende teilnehmer teilnehmerin bewohner versicherte versicherter proband
     élève étudiant participante alumno estudiante
     kunde kunden patienten personal mitarbeiter mitglied klient klienten cliente paciente empleado
-    usager salarié
+    usuario alumna trabajador socio afiliado oficial usuário aluno funcionário utente dipendente
+    studente abbonato tesserato utilisateur abonné adhérent nutzer bürger
+    usager salarié matricule matricula matrícula legajo
     begünstigter beguenstigter auftraggeber empfänger empfaenger kontoinhaber payee payer
     """
 )
@@ -41,6 +64,7 @@ _WHO = _PERSONS | _set(
     txn trip visit encounter stay admission session event device vehicle machine meter serial
     parcel registration reg licence license passport security insurance tax item product row line
     document doc application house property school hospital hosp store shop site clinic station
+    bike car taxi truck bus scooter vessel sensor node animal farm
     company sequence certificate npi clm facility tail flight fl
     bestell bestellung auftrag rechnung vertrag konto fall akte artikel versicherung beleg
     commande facture contrat compte dossier pedido factura contrato cuenta expediente
@@ -55,9 +79,18 @@ _IDS = _set(
     id ids idnumber idno idnr idnum matrikelnummer
     uid pid hhid uuid guid oid ssn nin mrn nhs npi vin iban isbn imei key pk identifier
     hash token barcode seqn serialno rowid caseid userid username login nickname handle passport
-    plate cpr bsn dni nif nir cpf pesel personnummer fodselsnummer aadhaar pan ean gtin
+    plate badge cpr bsn dni nif nir cpf pesel personnummer fodselsnummer aadhaar pan ean gtin
+    matricule matricula matrícula legajo folio cédula rut curp rfc placas targa plaka kennzeichen
+    编号 学号 工号 身份证号 病历号 番号
     """
 )
+_PERSONAL = _set(
+    """
+    ssn nin mrn nhs npi passport plate placas plaka targa kennzeichen badge login username userid
+    cpr bsn dni nif nir cpf pesel personnummer fodselsnummer aadhaar curp rfc rut cédula imei iban
+    """
+)
+"""Those of which each is one person's."""
 _JOINED = re.compile(
     rf"^({'|'.join(sorted(_WHO, key=len, reverse=True))})s?(id|no|nr|nbr|num|key|nummer|number)$"
 )
@@ -65,7 +98,7 @@ _CONTACTS = _set(
     """
     email mail phone telephone tel mobile cell fax address street url website homepage ip twitter
     skype telefon handy adresse anschrift straße strasse téléphone courriel correo teléfono
-    dirección
+    dirección 手机号 手机号码 手机 电话 电话号码 联系电话 電話番号 住址 地址 住所 邮箱
     """
 )
 _PEOPLES = _ROLES | _set(
@@ -78,11 +111,12 @@ _PEOPLES = _ROLES | _set(
 _NAMES = _set(
     """
     surname lastname firstname forename fullname middlename givenname fname lname initials
-    signature nachname vorname familienname prénom prenom apellido apellidos cognome achternaam
-    voornaam
+    signature imię nazwisko förnamn efternamn fornavn etternavn efternavn voorletters initialen
+    nachname vorname familienname prénom prenom apellido apellidos cognome achternaam
+    voornaam 姓名 氏名 名字 フリガナ ふりがな
     """
 )
-_ALL_NAMES = _set("name names nombre nombres nom noms nome nomi naam namen imię")
+_ALL_NAMES = _set("name names nombre nombres nom noms nome nomi naam namen imię namn navn")
 """Names of people or of things."""
 _PROSE = _set(
     """
@@ -119,7 +153,9 @@ _AMOUNTS = _set(
     capital epoch unix ts betrag preis summe gewicht montant prix importe
     """
 )
-_GRADES = _set("grade rating class tier band level score subgrade quality risk")
+_MOMENTS = _set("at on ms millis secs modified updated created changed seen")
+"""Last words of columns that say when: `last_modified`, `shipped_at`, `event_ms`."""
+_GRADES = _set("grade rating class tier band level score subgrade quality risk energy note")
 _HIERARCHIES = (
     (_set("icd diag diagnosis diagnoses dx atc drg cpt"), (3, 1)),
     (_set("zip zipcode postcode postal plz"), (3, 1)),
@@ -182,6 +218,9 @@ class Name:
         who = _WHO | _IDS
         numbered = words[-1] in _NUMBERED and len(words) > 1 and words[-2] in who
         numbered |= words[0] in _FIRST_NUMBERED and len(words) > 1 and words[-1] in who
+        numbered |= self.text.strip()[:2].lower() in ("nº", "n°") and words[-1] in who
+        numbered |= words[-1].endswith(("番号", "编号", "号码")) and words[-1] != "郵便番号"
+        numbered |= words[0] == "id" and _AMOUNTS.isdisjoint(words[-1:])
         joined = _JOINED.match(words[-1]) is not None
         alone = len(words) == 1 and words[0] in _ALONE
         kind = words[-1] == "id" and words[-2:-1] != [] and words[-2] in _KINDS
@@ -190,7 +229,16 @@ class Name:
     @property
     def of_a_person(self) -> bool:
         """Whether it speaks of a person or a household, rather than of a visit or an order."""
-        return bool(_PERSONS.intersection(self.words))
+        return bool((_PERSONS | _PERSONAL).intersection(self.words))
+
+    @property
+    def role(self) -> bool:
+        """Whether its texts say who somebody is: `program_officer`, `Klassenlehrer`, `edited_by`."""
+        words = self.words
+        last = words[-1] if words else ""
+        role = last in _ROLES or _COMPOUND.fullmatch(last) is not None
+        role |= last in _BY and words[-2:-1] != [] and words[-2].endswith(_DONE)
+        return role and (_AMOUNTS | _COUNTED).isdisjoint(words)
 
     @property
     def reaches(self) -> bool:
@@ -225,6 +273,11 @@ class Name:
         return (named and not _AMOUNTS.intersection(words[-1:])) or self.identifies
 
     @property
+    def of_codes(self) -> bool:
+        """Whether codes are all that it speaks of, even those with a point: `census_tract`, `icd9`."""
+        return bool(self.prefixes) or not (_CODES - _AMOUNTS).isdisjoint(self.words[-1:])
+
+    @property
     def graded(self) -> bool:
         """Whether letters in it have an order."""
         return bool(_GRADES.intersection(self.words))
@@ -243,6 +296,10 @@ class Name:
         """
         if self.words[-1:] and self.words[-1] in _WHO - _PERSONS - _AMOUNTS:
             return False
+        if self.words[-1:] and self.words[-1] in _MOMENTS:
+            return True
+        if not _PLACES.isdisjoint(self.words):
+            return True
         endings = ("wgt", "amt", "amount", "price", "cost", "income", "salary", "balance")
         return bool(_AMOUNTS.intersection(self.words)) or self.text.lower().endswith(endings)
 

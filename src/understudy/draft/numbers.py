@@ -32,6 +32,8 @@ _CUT = 0.03
 _BEND = 0.01
 _GAP = 0.3
 _NARROW = 0.1
+_SERIAL = 10**6  # Larger than a short list of codes needs
+_ATOM = 10
 _ALONE = 3  # So many times as far beyond all others as these lie apart is no amount that many share
 
 
@@ -51,7 +53,8 @@ def names_things(name: Name, values: Values, counts: Counts) -> bool:
     rows, distinct = int(counts.sum()), len(values)
     alone = distinct == rows
     if name.identifies or name.reaches:
-        few = distinct > LEAST_HOLDERS and (distinct > rows / 5 or name.of_a_person)
+        few = distinct > rows / 5 or name.of_a_person or bool(values[distinct // 2] >= _SERIAL)
+        few &= distinct > LEAST_HOLDERS
         return distinct > _MANY or few or (alone and distinct > 2)
     if name.amount:
         return False
@@ -64,7 +67,20 @@ def names_things(name: Name, values: Values, counts: Counts) -> bool:
     if distinct == rows and rows * rows / (2 * (float(values[-1] - values[0]) + 1)) >= _COLLISIONS:
         return True
     several = distinct > _MANY or rows < 1.05 * distinct
-    return several and _even(values) and not are_days(values)
+    hardly = rows < 1.01 * distinct  # drawn at random, two of six digits may agree
+    if are_days(values) or not several:
+        return False
+    return _long(values) or _even(values, 10**5 if hardly else 10**6)
+
+
+def _long(values: Values) -> bool:
+    """Whether all have the same number of digits, ten or more, and are no moments."""
+    low, high = float(values[0]), float(values[-1])
+    alike = low >= 10**9 and int(log10(low)) == int(log10(high))
+    moments = [10 ** (9 + at) <= low and high < 2.2 * 10 ** (9 + at) for at in (0, 3, 6, 9)]
+    return (
+        alike and not any(moments) and not are_days(np.floor(values / 10 ** (int(log10(low)) - 7)))
+    )
 
 
 def _even(values: Values, least: float = 10**6) -> bool:
@@ -100,6 +116,9 @@ def apart(values: Values, counts: Counts) -> Bools:
     """
     usual = np.array([_is_code(value) for value in values]) & common(counts)
     found = np.zeros(len(values), np.bool_)
+    refusals = usual & (values <= -7)
+    if len(values) > 2 and refusals.any() and (refusals | (values >= -1)).all():
+        found |= refusals if (values >= 0).sum() > 1 else False  # -9 and -8 beside 1 to 4
     if len(values) <= 5:
         return found
     below, near = values < 0, counts[(values >= 0) & (values <= 2)]
@@ -112,6 +131,11 @@ def apart(values: Values, counts: Counts) -> Bools:
     lone = common(counts)[-1] and len(values) > 50 and values[-1] >= 999
     if lone and values[-1] - values[-2] >= _ALONE * (values[-2] - values[0]):
         found[-1] = True  # 365243 days, where all others are years at most
+    if len(values) > 50:  # -127, where others are -4 to 40, and hardly two are the same
+        for end, beside in ((0, 1), (-1, -2)):
+            rest = np.delete(values, end)
+            many = counts[end] >= _ATOM * np.delete(counts, end).max() and common(counts)[end]
+            found[end] |= many and abs(values[end] - values[beside]) >= rest[-1] - rest[0]
     top = len(values)
     while top > 5 and usual[top - 1] and values[top - 1] >= 10:
         top -= 1

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy._types import Bools
+from understudy.draft.given import names_people
 from understudy.draft.names import Name
 from understudy.draft.numbers import LEAST_HOLDERS, common
 
@@ -28,6 +29,8 @@ _CODES = 8
 _LETTERS = 5
 _FEW = 12
 _LOOKED = 500
+_SPARSE = 10
+_STANDINS = 3
 _CONTACT = re.compile(
     r"[^@\s]+@[^@\s]+\.[a-z]{2,}"  # e-mail
     r"|(https?://|www\.)\S+"
@@ -46,6 +49,8 @@ _STREET = re.compile(
     re.IGNORECASE,
 )
 _HEX = re.compile(r".*\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,}\b.*", re.IGNORECASE)
+_TAIL = re.compile(r"\S*[-_:/ ]([0-9a-f]{4,})", re.IGNORECASE)
+_RUN = re.compile(r"\d{5,}")
 _DATED = re.compile(
     r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b.*"
     r"|([a-z]{3,9}\.?[-\s/]|\d{1,2}[-/.])(19|20)?\d\d|(19|20)\d\d[-/.]\d{1,2}"  # months
@@ -84,11 +89,13 @@ def sort_of(name: Name, texts: Sequence[str], counts: NDArray[np.integer]) -> So
     shared = float(counts[often].sum()) / rows
     some = texts[:: max(1, distinct // _LOOKED)]
     contacts = _mostly(some, _CONTACT) and not name.prefixes
-    made = _mostly(some, _STREET, 0.6) or _mostly(some, _HEX)
+    made = _mostly(some, _STREET, 0.6)
+    if not name.prefixes and (name.identifies or not name.coded):
+        made = made or _mostly(some, _HEX) or _are_hashes(some) or _are_numbered(texts)
     if contacts or (distinct > LEAST_HOLDERS and made):
         return Sort.IDENTIFIER
     several = distinct > LEAST_HOLDERS and distinct > rows / 50
-    persons = distinct > LEAST_HOLDERS and name.of_persons
+    persons = distinct > LEAST_HOLDERS and (name.of_persons or name.role or names_people(some))
     if persons or (several and (name.of_people or name.reaches)):
         return Sort.IDENTIFIER
     few = distinct > LEAST_HOLDERS and (distinct > rows / 5 or name.of_a_person)
@@ -109,8 +116,13 @@ def sort_of(name: Name, texts: Sequence[str], counts: NDArray[np.integer]) -> So
     if distinct > LONGEST_LIST and _mostly(some, _DAYS):  # in mixed forms, or of two centuries
         return Sort.PROSE
     covered = _COVERED if distinct > _SHORT else _COVERED_SHORT
-    listed = 0 < int(often.sum()) <= LONGEST_LIST and shared >= covered
-    return Sort.LIST if listed else Sort.DISCOVER
+    if 0 < int(often.sum()) <= LONGEST_LIST and shared >= covered:
+        return Sort.LIST
+    rest = [text for text, held in zip(texts, often, strict=True) if not held]
+    numbered = len(rest) > int(counts[~often].sum()) / 2 and _mostly(rest, _TOKEN)
+    if int(often.sum()) <= _STANDINS and numbered and not (dated or coded):
+        return Sort.IDENTIFIER  # plates, and "no plate"
+    return Sort.DISCOVER
 
 
 def prefixes(name: Name, texts: Sequence[str]) -> tuple[int, ...]:
@@ -124,6 +136,26 @@ def prefixes(name: Name, texts: Sequence[str]) -> tuple[int, ...]:
 
 def _mostly(texts: Sequence[str], form: re.Pattern[str], share: float = 0.9) -> bool:
     return sum(form.fullmatch(text.strip()) is not None for text in texts) >= share * len(texts)
+
+
+def _are_hashes(texts: Sequence[str]) -> bool:
+    """Whether all end with hexadecimal digits of one length, and as many letters as chance has."""
+    tails = [match[1] for text in texts if (match := _TAIL.fullmatch(text.strip()))]
+    signs = "".join(tails).lower()
+    letters = sum(map(str.isalpha, signs))
+    mixed = 0.25 * len(signs) < letters < 0.5 * len(signs)  # six of sixteen
+    return len(tails) == len(texts) and len(set(map(len, tails))) == 1 and mixed
+
+
+def _are_numbered(texts: Sequence[str]) -> bool:
+    """Whether all have five or more digits in one form, zeros in front or hardly a number in a row."""
+    forms = {re.sub(r"\d", "0", text.strip()) for text in texts}
+    runs = _RUN.findall(next(iter(forms)))
+    if len(forms) > 1 or len(runs) != 1 or not re.search(r"[^\W\d_]", next(iter(forms))):
+        return False
+    numbers = sorted(int(found[0]) for text in texts if (found := _RUN.search(text)))
+    padded = numbers[-1] < 10 ** (len(runs[0]) - 1)
+    return padded or numbers[-1] - numbers[0] >= _SPARSE * len(texts)
 
 
 def _is_long(texts: Sequence[str]) -> bool:
@@ -148,4 +180,4 @@ def among_numbers(name: Name, texts: Sequence[str], counts: NDArray[np.integer])
     if name.coded or name.prefixes or name.identifies:
         return None
     held = float(counts[codes].sum()) / float(counts.sum())
-    return codes if held <= 0.5 or values > LONGEST_LIST else None
+    return codes if held <= 0.5 or values > _SHORT else None
