@@ -42,8 +42,8 @@ it has so many at most."""
 UNIT, FALL = 1 / 3, (2.0, 0.3)
 """A unit of a tail, of a usual cell of the first level; what is below two deviations falls by that much
 in each (generated columns, ε from 0.1 to 10)."""
-STRAY, PART_STRAY = 5.0, 3.3
-"""Cells, and parts of a cell, that lie apart from most of its rows hold so many deviations together."""
+STRAY = 5.0
+"""Cells apart from most of the rows hold so many deviations together."""
 AT_BOUND = 2.0
 """Zero is believed sooner, and so are bounds that values reach: all beyond is counted there."""
 PART_FOUND, PART_STEP = 2.5, 2.7
@@ -54,7 +54,7 @@ POINT = 3.5
 """A point is believed beyond so many deviations."""
 ISLAND, GAP = 3.0, 0.18
 """Last leaves below so many deviations go if nothing lies before them for this share of their way from
-the median."""
+the middle half of the rows, and for as far as that half takes."""
 FEWEST, MOST, RATE = 6, 32, 0.6
 """Cells for the model: RATE·√(rows/σ), within these."""
 SEEN, MANY = 3.0, 10
@@ -309,7 +309,7 @@ def _top(
         if mass.any():
             if not scale.even:
                 mass[line] = _without_ends(mass[line], y, s)
-                mass = _without_strays(mass, counts, sigma, STRAY)
+                mass[line] = _without_strays(edges[:-1][line], mass[line], y, s)
             for side in (1, -1):
                 mass[line] = _with_tail(mass[line], y, s, line, pieces, side, scale.even)
             mass[line] = np.where(mass[line] >= TRACE * s, mass[line], 0.0)
@@ -357,19 +357,21 @@ def _without_ends(fit: Floats, y: Floats, sigma: Floats) -> Floats:
     return fit
 
 
-def _without_strays(mass: Floats, counts: Floats, sigma: Floats, least: float) -> Floats:
-    """What was found, less runs of cells apart from most of it that hold less than so many deviations.
+def _without_strays(edges: NDArray[Any], fit: Floats, y: Floats, sigma: Floats) -> Floats:
+    """What was found, less what lies a decade beyond most of it and is not beyond doubt.
 
     Of some thirty cells of noise one in a thousand columns has one beyond four deviations, and a single
     such cell far away would ruin every mean.
     """
-    held = mass > 0
-    run = np.cumsum(~held)
-    rows = np.bincount(run[held], mass[held], run[-1] + 1)
-    noise = np.sqrt(np.bincount(run[held], sigma[held] ** 2, run[-1] + 1))
-    seen = np.bincount(run[held], counts[held], run[-1] + 1) > least * noise
-    seen[np.argmax(rows)] = True
-    return np.where(seen[run], mass, 0.0)
+    held = fit > 0
+    ahead = np.append(held[1:], [False, False])
+    run = np.cumsum(~held & ~ahead[:-1] & ~ahead[1:])
+    rows, counts, variances = (
+        np.bincount(run[held], each[held], run[-1] + 1) for each in (fit, y, sigma**2)
+    )
+    far = np.abs(edges.astype(np.float64))
+    further = far > far[held & (run == np.argmax(rows))].max(initial=0.0)
+    return np.where(further & (counts <= STRAY * np.sqrt(variances))[run], 0.0, fit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -491,9 +493,7 @@ def _downwards(
     fit = fitted(y, s, w, PART_FOUND**2, PART_STEP**2, True, faint)
     for row, (line, cells) in enumerate(zip(kept, lines, strict=True)):
         mass[cells] = np.where(atoms[cells], counts[cells], 0.0)
-        mass[line] = _without_strays(
-            fit[row, : len(line)], y[row, : len(line)], s[row, : len(line)], PART_STRAY
-        )
+        mass[line] = fit[row, : len(line)]
         shares = mass[cells] if mass[cells].any() else width[cells]
         mass[cells] = shares * (above[opened[row]] / shares.sum())
     return mass
@@ -503,7 +503,8 @@ def _without_islands(edges: NDArray[Any], mass: Floats, sigma: Floats) -> Floats
     """Light runs of leaves behind a gap at either end are noise."""
     held = mass >= TRACE * sigma
     mass = np.where(held | ~held.any(), mass, 0.0)  # something has to stay
-    middle = float(edges[np.searchsorted(np.cumsum(mass), mass.sum() / 2)])
+    first, last = np.searchsorted(np.cumsum(mass), mass.sum() * np.array([0.25, 0.75]))
+    low, high = float(edges[first]), float(edges[last + 1])
     for side in (-1, 1):
         while True:
             held = np.flatnonzero(mass)[::-side]
@@ -512,7 +513,8 @@ def _without_islands(edges: NDArray[Any], mass: Floats, sigma: Floats) -> Floats
                 break
             run, before = held[: blank[0] + 1], held[blank[0] + 1]
             near, far = edges[before + (side > 0)], edges[run[-1] + (side < 0)]
-            away = abs(float(far) - float(near)) > GAP * abs(float(far) - middle)
+            further = max(float(far) - high, low - float(far))
+            away = abs(float(far) - float(near)) > max(GAP * further, high - low)
             if not (away and mass[run].sum() < ISLAND * np.linalg.norm(sigma[run])):
                 break
             mass[run] = 0.0

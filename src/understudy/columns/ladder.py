@@ -223,7 +223,8 @@ def finer(scale: Scale, history: Sequence[Measured]) -> tuple[Any, ...]:
         if counts[at] <= bar or opened >= MOST_OPENED:
             break
         parts = int(min(max(counts[at] / (PER_PART * following), 2), 10))
-        inner = _children(scale, last[at], last[at + 1], CHASED if alone[at] else parts)
+        parts = CHASED if alone[at] and parts < 10 else parts
+        inner = _children(scale, last[at], last[at + 1], parts)
         edges.update(inner)
         opened += bool(inner)
     return _owned(scale, sorted(edges - {last[0], last[-1]}), last[0])
