@@ -36,7 +36,7 @@ OPENS = 3.0
 """A cell is opened if its count exceeds so many standard deviations of either level."""
 PER_PART = 1.2
 """It gets a part for each so many standard deviations in it, from two to ten."""
-ALONE, FEWEST, ATOM, CHASED = 0.65, 4, 4.5, 30
+ALONE, FEWEST, ATOM, CHASED = 0.65, 4, 3.5, 30
 """A part that holds this share of the at least so many of its cell, and so many deviations, is cut into
 so many: rows of one value are found in as many parts as there are levels for."""
 FEW = 128
