@@ -42,6 +42,8 @@ it has so many at most."""
 UNIT, FALL = 1 / 3, (2.0, 0.3)
 """A unit of a tail, of a usual cell of the first level; what is below two deviations falls by that much
 in each (generated columns, ε from 0.1 to 10)."""
+STRAY = 5.0
+"""Cells apart from most of the rows hold so many deviations together."""
 AT_BOUND = 2.0
 """Zero is believed sooner, and so are bounds that values reach: all beyond is counted there."""
 PART_FOUND, PART_STEP = 2.5, 2.7
@@ -51,7 +53,8 @@ FAINT, FAINT_OPEN = 1.5, 2.5
 POINT = 3.5
 """A point is believed beyond so many deviations."""
 ISLAND, GAP = 3.0, 0.18
-"""A last leaf below so many deviations goes if it lies further off than this share of it."""
+"""Last leaves below so many deviations go if nothing lies before them for this share of their way from
+the middle half of the rows, and for as far as that half takes."""
 FEWEST, MOST, RATE = 6, 32, 0.6
 """Cells for the model: RATE·√(rows/σ), within these."""
 SEEN, MANY = 3.0, 10
@@ -98,6 +101,7 @@ def learned(
     starts = sorted({*starts, *np.searchsorted(edges, inner).tolist()})
     if not scale.discrete:
         edges, mass, starts = _exact(scale, edges, mass, starts)
+    mass = _seen(mass, starts)
     weights = np.rint(mass * (WHOLE / mass.sum())).astype(int)
     return Shape(
         (*(scale.own(edges[at]) for at in starts), scale.own(last)),
@@ -106,6 +110,13 @@ def learned(
         tuple(weights.tolist()),
         *(() if round_ is None else round_.without_points(edges, mass)),
     )
+
+
+def _seen(mass: Floats, starts: Sequence[int]) -> Floats:
+    """What stands for the unseen counts only in cells in which nothing was found."""
+    found = np.where(mass > UNSEEN * mass.sum(), mass, 0.0)
+    some = np.repeat(np.add.reduceat(found, starts) > 0, np.diff([*starts, len(mass)]))
+    return np.where(some, found, mass)
 
 
 def told(
@@ -298,6 +309,7 @@ def _top(
         if mass.any():
             if not scale.even:
                 mass[line] = _without_ends(mass[line], y, s)
+                mass[line] = _without_strays(edges[:-1][line], mass[line], y, s)
             for side in (1, -1):
                 mass[line] = _with_tail(mass[line], y, s, line, pieces, side, scale.even)
             mass[line] = np.where(mass[line] >= TRACE * s, mass[line], 0.0)
@@ -343,6 +355,23 @@ def _without_ends(fit: Floats, y: Floats, sigma: Floats) -> Floats:
         fit = fit.copy()
         fit[: clear[0]] = fit[clear[-1] + 1 :] = 0.0
     return fit
+
+
+def _without_strays(edges: NDArray[Any], fit: Floats, y: Floats, sigma: Floats) -> Floats:
+    """What was found, less what lies a decade beyond most of it and is not beyond doubt.
+
+    Of some thirty cells of noise one in a thousand columns has one beyond four deviations, and a single
+    such cell far away would ruin every mean.
+    """
+    held = fit > 0
+    ahead = np.append(held[1:], [False, False])
+    run = np.cumsum(~held & ~ahead[:-1] & ~ahead[1:])
+    rows, counts, variances = (
+        np.bincount(run[held], each[held], run[-1] + 1) for each in (fit, y, sigma**2)
+    )
+    far = np.abs(edges.astype(np.float64))
+    further = far > far[held & (run == np.argmax(rows))].max(initial=0.0)
+    return np.where(further & (counts <= STRAY * np.sqrt(variances))[run], 0.0, fit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -471,23 +500,24 @@ def _downwards(
 
 
 def _without_islands(edges: NDArray[Any], mass: Floats, sigma: Floats) -> Floats:
-    """Light leaves behind a gap at either end are noise."""
+    """Light runs of leaves behind a gap at either end are noise."""
     held = mass >= TRACE * sigma
     mass = np.where(held | ~held.any(), mass, 0.0)  # something has to stay
+    first, last = np.searchsorted(np.cumsum(mass), mass.sum() * np.array([0.25, 0.75]))
+    low, high = float(edges[first]), float(edges[last + 1])
     for side in (-1, 1):
         while True:
-            held = np.flatnonzero(mass)
-            if len(held) < 2:
+            held = np.flatnonzero(mass)[::-side]
+            blank = np.flatnonzero(np.abs(np.diff(held)) > 1)
+            if not len(blank):
                 break
-            end, before = (held[-1], held[-2]) if side > 0 else (held[0], held[1])
-            near, far = (
-                (edges[before + 1], edges[end]) if side > 0 else (edges[before], edges[end + 1])
-            )
-            gap = abs(float(far) - float(near))
-            away = gap > GAP * max(abs(float(near)), abs(float(far)))
-            if not (away and mass[end] < ISLAND * sigma[end]):
+            run, before = held[: blank[0] + 1], held[blank[0] + 1]
+            near, far = edges[before + (side > 0)], edges[run[-1] + (side < 0)]
+            further = max(float(far) - high, low - float(far))
+            away = abs(float(far) - float(near)) > max(GAP * further, high - low)
+            if not (away and mass[run].sum() < ISLAND * np.linalg.norm(sigma[run])):
                 break
-            mass[end] = 0.0
+            mass[run] = 0.0
     return mass
 
 
@@ -509,7 +539,8 @@ def _trimmed(
     edges, mass, unseen = edges[first : last + 1], mass[first:last], unseen[first:last]
     # A point that holds nothing of its own is one of the values of the leaf beside it.
     points = points[first:last]
-    wide = np.concatenate([[False], ~points & (mass > 0), [False]])  # of the cell before, and so on
+    wide = ~points & (mass > 0) & ((not scale.discrete) | (np.diff(edges) > 1))
+    wide = np.concatenate([[False], wide, [False]])  # of the cell before, and so on
     blank = points & (mass == 0)
     right = blank & wide[2:] & ((edges[:-1] >= 0) | ~wide[:-2])
     left = blank & wide[:-2] & ~right

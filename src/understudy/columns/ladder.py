@@ -36,6 +36,9 @@ OPENS = 3.0
 """A cell is opened if its count exceeds so many standard deviations of either level."""
 PER_PART = 1.2
 """It gets a part for each so many standard deviations in it, from two to ten."""
+ALONE, FEWEST, ATOM, CHASED = 0.65, 4, 3.5, 30
+"""A part that holds this share of the at least so many of its cell, and so many deviations, is cut into
+so many: rows of one value are found in as many parts as there are levels for."""
 FEW = 128
 """Below so many public values, a column is cut evenly from the first level."""
 MOST_OPENED = 64
@@ -214,15 +217,27 @@ def finer(scale: Scale, history: Sequence[Measured]) -> tuple[Any, ...]:
     following = history[0].sigma * sqrt(SHARES[0] / SHARES[min(len(history), len(SHARES) - 1)])
     bar = OPENS * max(history[-1].sigma, following)
     heaviest = np.argsort(-counts, kind="stable")
+    alone = _alone(scale, history, counts) & (counts > ATOM * following)
     edges, opened = set(last), 0
     for at in heaviest:
         if counts[at] <= bar or opened >= MOST_OPENED:
             break
         parts = int(min(max(counts[at] / (PER_PART * following), 2), 10))
+        parts = CHASED if alone[at] and parts < 10 else parts
         inner = _children(scale, last[at], last[at + 1], parts)
         edges.update(inner)
         opened += bool(inner)
     return _owned(scale, sorted(edges - {last[0], last[-1]}), last[0])
+
+
+def _alone(scale: Scale, history: Sequence[Measured], counts: Floats) -> NDArray[np.bool_]:
+    """Cells of the last level that hold nearly all of a cell that was opened: of one value, perhaps."""
+    if len(history) < 2:
+        return np.zeros(len(counts), np.bool_)
+    before = edge_points(scale, history[-2].edges)
+    parts = np.diff(np.searchsorted(edge_points(scale, history[-1].edges), before))
+    whole = np.repeat(repeated(scale, history[:-1]), parts)
+    return (counts > ALONE * whole) & (np.repeat(parts, parts) >= FEWEST)
 
 
 def repeated(scale: Scale, history: Sequence[Measured]) -> Floats:
