@@ -230,7 +230,7 @@ def _round(scale: Scale, table: Measured) -> Roundness | None:
 def _width(edges: NDArray[Any], found: Roundness | None) -> Floats:
     """How much a cell would hold if nothing but the decade and the roundness of values mattered.
 
-    A tenth is its plain width, for values of kinds that were not seen.
+    A tenth at most is its plain width, for values of kinds that noise hides.
     """
     plain = np.diff(edges).astype(np.float64)
     if found is None:
@@ -240,7 +240,8 @@ def _width(edges: NDArray[Any], found: Roundness | None) -> Floats:
     chances = counts / found.among / total[:, None]
     whole = np.diff(found.decades).astype(np.float64)[row]
     round_ = np.sum(chances[row] * found.kinds.between(edges), axis=1) * whole
-    return np.where(counts.sum(axis=1)[row] > 0, 0.9 * round_ + 0.1 * plain, plain)
+    hidden = np.minimum(SEEN * found.sigma / total, 0.1)[row]
+    return np.where(counts.sum(axis=1)[row] > 0, (1 - hidden) * round_ + hidden * plain, plain)
 
 
 def _leaves(
