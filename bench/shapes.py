@@ -162,9 +162,9 @@ def ladder(scale: Scale, points: NDArray[Any], rho: float, rng: np.random.Genera
     if form is not None:
         at = np.array([scale.point(edge) for edge in form.edges])
         cells = np.searchsorted(at, inside, side="right") - 1
-        divides = [inside % step == 0 for step in form.steps]
-        kind = np.argmax([*divides, np.ones(len(inside), bool)], axis=0)
-        counts = np.bincount(cells * form.classes + kind, minlength=(len(at) - 1) * form.classes)
+        classes = form.kinds.classes
+        codes = cells * classes + form.kinds.of(inside)
+        counts = np.bincount(codes, minlength=(len(at) - 1) * classes)
         table = noisy(counts, rho * ROUNDNESS, rng)
     return learned(scale, history, table, len(points))
 

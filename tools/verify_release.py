@@ -1559,29 +1559,64 @@ def closing_problems(b: Bundle) -> Iterator[str]:
 
 
 def nests(shape: dict[str, Any], edges: list[Any], column: dict[str, Any]) -> bool:
-    """Whether the leaves of a shape are parts of the cells, with weights that are whole numbers."""
+    """Whether the leaves of a shape are parts of the cells, with weights that are whole numbers.
+
+    And whether the numbers of each kind of round values can be counted (`kinds_fault`).
+    """
     leaves, weights = shape["leaves"], shape["weights"]
     rising = all(a < b for values in (leaves, edges) for a, b in itertools.pairwise(values))
-    decades, steps, rounds = (shape.get(key, []) for key in ("decades", "steps", "roundness"))
+    decades, rounds, steps = (shape.get(key, []) for key in ("decades", "roundness", "steps"))
     numbers = [*weights, *rounds]
-    longest = max(len(leaves) / 2**16, len(decades) / 64, len(steps) / 64)
+    longest = max(len(leaves) / 2**16, len(decades) / 64)
     starts = [leaf_at(edge, column) for edge in edges]
     *firsts, last = starts
     after = last + 1 if isinstance(last, int) else math.nextafter(last, math.inf)
     return (
-        set(shape) <= {"leaves", "weights", "decades", "steps", "roundness"}
+        set(shape) <= {"leaves", "weights", "decades", "steps", "rests", "roundness"}
         and rising
         and len(leaves) == len(weights) + 1
         and longest <= 1
         and all(type(number) is int and 0 <= number < 2**63 for number in numbers)
         and all(a < b for a, b in itertools.pairwise(decades))
-        and all(a > b > 0 and a % b == 0 for a, b in itertools.pairwise([*steps, 1]))
-        and all(type(x) is int and -(2**63) <= x < 2**63 for x in [*decades, *steps])
+        and not kinds_fault(steps, shape.get("rests", []))
+        and all(type(x) is int and -(2**63) <= x < 2**63 for x in decades)
         and len(rounds) == max(len(decades) - 1, 0) * (len(steps) + 1)
         and firsts[0] == leaves[0]
         and set(firsts) <= set(leaves[:-1])
         and leaves[-1] in (last, after)
     )
+
+
+def kinds_fault(steps: list[Any], rests: list[Any]) -> str:
+    """Why numbers cannot be counted by their kinds, the first step and rest that fit; "" if they can.
+
+    First some steps above 100 without a rest, each a multiple of the next one. All others repeat after
+    P numbers, P at most 100 and a divisor of the larger steps, and each of them, as well as none, is
+    the kind of one of P numbers.
+    """
+    if any(type(x) is not int or not 0 <= x < 2**63 for x in [*steps, *rests]) or len(steps) > 64:
+        return "steps and rests are not at most 64 whole numbers from 0 of 64 bits"
+    if rests and len(rests) != len(steps):
+        return f"{len(steps)} steps have {len(rests)} rests"
+    kinds = list(zip(steps, rests or [0] * len(steps), strict=True))
+    if any(rest >= step for step, rest in kinds):
+        return "a rest is not below its step"
+    large = [step for step in steps if step > 100]
+    if steps[: len(large)] != large or any(rests[: len(large)]):
+        return "steps above 100 are not the first, or have rests"
+    if any(a % b or a == b for a, b in itertools.pairwise(large)):
+        return "a step above 100 is no larger multiple of the next"
+    period = math.lcm(*steps[len(large) :])
+    if period > 100 or any(step % period for step in large):
+        return "steps up to 100 do not repeat within 100 numbers, or not within a larger step"
+    held = {kind_of(x, kinds[len(large) :]) for x in range(period)}
+    return "" if len(held) == len(steps) - len(large) + 1 else "a kind has no numbers of its own"
+
+
+def kind_of(number: int, kinds: list[tuple[int, int]]) -> int:
+    """The first step and rest that the absolute value of a number has; after all, if none."""
+    fits = (at for at, (step, rest) in enumerate(kinds) if abs(number) % step == rest)
+    return next(fits, len(kinds))
 
 
 def decimals_of(column: dict[str, Any]) -> int | None:
@@ -2902,7 +2937,8 @@ def stated_problems(column: dict[str, Any]) -> Iterator[str]:
     """Special values that are no such, and parents that nothing can fall to."""
     name, own, lengths = column["name"], column.get("special", []), column.get("prefixes", [])
     if "shape" in column and not nests(column["shape"], column["edges"], column):
-        yield f"{name!r} has a shape that does not nest in its cells"
+        fault = kinds_fault(*(column["shape"].get(key, []) for key in ("steps", "rests")))
+        yield f"{name!r} has a shape that does not nest in its cells" + f": {fault}" * bool(fault)
     if own and column["type"] not in ("integer", "number", "date", "datetime"):
         yield f"{name!r} has special values and no order"
         return
@@ -3793,19 +3829,39 @@ def _made_round(
     points: np.ndarray,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """The points moved to near ones of their leaf that are multiples of a step, and of no larger one.
+    """The points moved to near ones of their leaf that are of a kind, and of no earlier one.
 
-    A kind of multiples is as frequent in a leaf as there are of them, out of those of the decade that
-    the leaf begins in.
+    A kind is as frequent in a leaf as there are numbers of it, out of those of the decade that the leaf
+    begins in.
     """
     steps = np.array([*shape["steps"], 1], np.int64)
+    rests = np.array([*(shape.get("rests") or [0] * len(shape["steps"])), 0], np.int64)
     decades = np.array(shape["decades"], np.int64)
     counts = np.array(shape["roundness"], float).reshape(-1, len(steps))
+    large = int(np.sum(steps > 100))
+    small = list(zip(steps[large:-1].tolist(), rests[large:-1].tolist(), strict=True))
+    period = math.lcm(*(step for step, _ in small))
 
     def number(ends: np.ndarray) -> np.ndarray:
-        upto = np.stack([-(-ends // step) for step in steps], axis=1)
+        """Numbers of each kind from one end to the next: by all rests of a period, less the chain."""
+        upto = np.zeros((len(ends), len(steps)), np.int64)
+        for rest in range(period):
+            above = -((rest - ends) // period)  # from 0 on, and as many less below
+            upto[ends > 0, large + kind_of(rest, small)] += above[ends > 0]
+            upto[ends <= 0, large + kind_of(period - rest, small)] += above[ends <= 0]
         each = np.diff(upto, axis=0)
-        return np.concatenate([each[:, :1], each[:, 1:] - each[:, :-1]], axis=1).astype(float)
+        chain = np.stack([0 * ends, *(-(-ends // step) for step in steps[:large])], axis=1)
+        multiples = np.diff(chain, axis=0)
+        each[:, :large] = np.diff(multiples, axis=1)
+        each[:, large + kind_of(0, small)] -= multiples[:, -1]
+        return each.astype(float)
+
+    def right(points: np.ndarray, kind: np.ndarray) -> np.ndarray:
+        """Whether points are of a kind: of it, and of none before."""
+        fits = np.stack(
+            [np.abs(np.fmod(points, s)) == r for s, r in zip(steps, rests, strict=True)]
+        )
+        return np.argmax(fits, axis=0) == kind
 
     decade = np.searchsorted(decades, leaves[:-1], side="right") - 1
     decade = np.clip(decade, 0, len(counts) - 1)
@@ -3814,14 +3870,13 @@ def _made_round(
     sums = np.cumsum(chance, axis=1)[leaf]
     picked = rng.random(len(leaf)) * sums[:, -1]
     kind = np.minimum((sums <= picked[:, None]).sum(axis=1), len(steps) - 1)
-    step = steps[kind]
-    larger = np.where(kind > 0, steps[np.maximum(kind - 1, 0)], 2**62)
-    near = (points + step // 2) // step * step
+    step, own = steps[kind], np.where(points < 0, -rests[kind], rests[kind])
+    near = (points - own + step // 2) // step * step + own
     moved, waits = points.copy(), sums[:, -1] > 0
     for shift in (0, -1, 1, -2, 2):
         to = near + shift * step
         inside = (to >= leaves[leaf]) & (to < leaves[leaf + 1])
-        fits = waits & inside & ((kind == 0) | (to % larger != 0))
+        fits = waits & inside & right(to, kind)
         moved[fits] = to[fits]
         waits &= ~fits
     return moved

@@ -9,8 +9,8 @@ import pytest
 from bench.shapes import errors, ladder
 
 from understudy.columns import Date, Integer, Number
-from understudy.columns.estimate import fitted, learned, told
-from understudy.columns.ladder import SHARES, Measured, Scale, finer, first
+from understudy.columns.estimate import Roundness, _width, fitted, learned, told
+from understudy.columns.ladder import SHARES, Measured, Scale, finer, first, rounds
 from understudy.columns.reading import DAY
 
 RHO = 0.05 * 0.015  # 5 % of ρ of (1, 1e-9)
@@ -81,12 +81,43 @@ def test_round_values_that_noise_hides_are_not_missing():
     rng = np.random.default_rng(5)
     points = np.rint(rng.normal(450, 80, 20_000) / 10).astype(np.int64) * 10
     shape = ladder(Scale(0, 10**6), points, 3e-6, rng)
-    steps = np.array([*shape.steps, 1])
-    weights = np.array(shape.roundness).reshape(-1, len(steps))[shape.decades.index(100)]
-    kinds = dict(zip(steps.tolist(), weights.tolist(), strict=True))
-    assert kinds[100] > 0
-    assert kinds[10] > 0
-    assert kinds[1] == kinds[5] == 0
+    kinds = [*shape.kinds.classed, None]
+    weights = np.array(shape.roundness).reshape(-1, len(kinds))[shape.decades.index(100)]
+    found = dict(zip(kinds, weights.tolist(), strict=True))
+    assert found[100, 0] > 0
+    assert found[10, 0] > 0
+    assert found[None] == found[5, 0] == found[25, 0] == found[10, 9] == 0
+
+
+def test_quarters_are_kept():
+    """Of rooms in quarters, in hundredths between loose bounds: no 3.55."""
+    rng = RNG(0)
+    rooms = np.clip(np.rint((2.1 + 0.8 * rng.standard_normal(ROWS)) * 4), 2, 32).astype(int) * 25
+    _, found = drawn(Scale(0.0, 1000.0, grid=Fraction(1, 100)), rooms)
+    assert np.mean(found % 25 == 0) > 0.95
+
+
+def test_kinds_that_noise_hides_are_no_wider_than_it():
+    """Of 20,000 rows, all quarters, and noise of 10: 30 at most are anything else."""
+    form = rounds(Scale(0, 999))
+    counts = np.zeros((3, form.kinds.classes))
+    counts[2, form.kinds.classed.index((25, 0))] = 20_000
+    found = Roundness(np.array([0, 10, 100, 1000]), form.kinds, counts, 10.0)
+    quarter, others = _width(np.array([125, 126, 150]), found)
+    assert others / quarter < 30 / 20_000
+
+
+def test_prices_that_end_in_99_are_kept():
+    """Most .99, some .95, the others anything: 99 and 95 are as frequent as they were."""
+    rng = RNG(0)
+    dollars, cents = np.floor(np.exp(2.5 + rng.standard_normal(ROWS))), rng.integers(0, 100, ROWS)
+    cents = np.where(rng.random(ROWS) < 0.7, np.where(rng.random(ROWS) < 0.3, 95, 99), cents)
+    for sign, bounds in ((1, (0.0, 10_000.0)), (-1, (-10_000.0, 0.0))):
+        prices = sign * (dollars * 100 + cents).astype(np.int64)
+        _, found = drawn(Scale(*bounds, grid=Fraction(1, 100)), prices)
+        for ending in (99, 95):
+            real, own = (np.mean(np.abs(each) % 100 == ending) for each in (prices, found))
+            assert own == pytest.approx(real, abs=0.08)
 
 
 def test_round_amounts_are_kept():

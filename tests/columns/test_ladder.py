@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from understudy.columns import Date, Datetime, Integer, Number
+from understudy.columns.kinds import Kinds
 from understudy.columns.ladder import SHARES, Measured, Scale, finer, first, rounds
 from understudy.columns.reading import DAY
 
@@ -126,15 +127,16 @@ def test_dates_are_opened_by_the_calendar():
     assert {datetime(2014, 1, 2), datetime(2014, 2, 1), datetime(2014, 12, 1)} <= set(months)
 
 
-def test_round_values_have_a_table_by_decades_and_falling_steps():
+def test_round_values_have_a_table_by_decades_and_kinds():
     form = rounds(Scale(-50, 1000))
     assert form is not None
     assert form.edges == (-50, -9, 0, 1, 10, 100, 1000, 1001)
-    assert form.steps[-3:] == (50, 10, 5)
-    assert all(a % b == 0 for a, b in pairwise(form.steps))
+    assert form.kinds.steps == (5000, 1000, 500, 100, 50, 10, 100, 100, 25, 10, 5)
+    assert form.kinds.rests == (0, 0, 0, 0, 0, 0, 99, 95, 0, 9, 0)
+    assert form.kinds.fault == ""
     times = rounds(Scale(calendar=SECOND))
     assert times is not None
-    assert times.steps == (86_400, 3600, 60)
+    assert times.kinds == Kinds((86_400, 3600, 60))  # never with endings
     assert rounds(Scale(calendar=DAY)) is None
     assert rounds(Scale(grid=None)) is None
 

@@ -9,17 +9,20 @@ import pyarrow as pa
 import pytest
 
 from tests.source.engines import ENGINES, same_counts
+from understudy.columns.kinds import Kinds
 from understudy.columns.ladder import Scale, rounds
 from understudy.columns.roundness import Roundness
 from understudy.errors import SchemaError, WorkloadError
 from understudy.schema import Datetime, Integer, Number, Schema
 
 EDGES = (-10_000, -99, -9, 0, 1, 10, 100, 10_001)
-WHOLE = Roundness.of(Integer("w", edges=EDGES, nullable=True), (50, 10, 5))
+WHOLE = Roundness.of(Integer("w", edges=EDGES, nullable=True), Kinds((50, 10, 5)))
 _CENTS = rounds(Scale(0, 1000, Fraction(1, 100)))
-CENTS = Roundness.of(Number("c", edges=_CENTS.edges, decimals=2), _CENTS.steps)
+CENTS = Roundness.of(Number("c", edges=_CENTS.edges, decimals=2), _CENTS.kinds)
 FIRST, LAST = datetime(1969, 1, 1), datetime(2030, 1, 1)
-MOMENTS = Roundness.of(Datetime("m", edges=(FIRST, LAST), nullable=True), (86_400, 3600, 60))
+MOMENTS = Roundness.of(Datetime("m", edges=(FIRST, LAST), nullable=True), Kinds((86_400, 3600, 60)))
+_OWED = rounds(Scale(-1000, 1000, Fraction(1, 100)))
+OWED = Roundness.of(Number("o", edges=_OWED.edges, decimals=2, nullable=True), _OWED.kinds)
 
 
 def test_the_cell_and_the_first_step_that_divides():
@@ -27,6 +30,15 @@ def test_the_cell_and_the_first_step_that_divides():
     codes = [divmod(int(code), 4) for code in WHOLE.encode(pa.array(given))]
     assert codes == [(3, 0), (4, 3), (2, 3), (4, 2), (5, 1), (0, 0), (6, 3), (6, 3), (7, 0)]
     assert WHOLE.size == 4 * 7 + 1 == len(WHOLE.labels())
+
+
+def test_endings_on_either_side_of_zero():
+    given = [5.99, -5.99, 5.95, -5.95, 2.75, -2.25, 0.49, -0.15, 1.5, 7.77, 0.0]
+    kinds = [*_OWED.kinds.classed, "other"]
+    found = [kinds[int(code) % len(kinds)] for code in OWED.encode(pa.array(given))]
+    ends = [(100, 99), (100, 95), (25, 0)]
+    assert found[:6] == [end for end in ends for _ in range(2)]
+    assert found[6:] == [(10, 9), (5, 0), (50, 0), "other", kinds[0]]
 
 
 def test_a_null_that_is_not_allowed_is_the_lower_bound():
@@ -69,6 +81,22 @@ def test_every_engine_counts_it_alike(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_counts_endings_alike(engine):
+    """As whole numbers, doubles and decimals, on either side of zero."""
+    rng = np.random.default_rng(2)
+    cents = [*rng.integers(-100_001, 100_001, 60).tolist(), *range(-100, 101, 5), 99, -99, 9, -9]
+    for type_, values in {
+        pa.float64(): [cent / 100 for cent in cents],
+        pa.decimal128(12, 2): [Decimal(cent).scaleb(-2) for cent in cents],
+        pa.int64(): cents,
+    }.items():
+        table = pa.table({"o": pa.array([*values, None], type_)})
+        same_counts(engine(table), table, Schema((OWED,)), [(0,)])
+    whole = Roundness.of(Integer("o", edges=(-(10**5), 0, 10**5)), rounds(Scale()).kinds)
+    same_counts(engine(table), table, Schema((whole,)), [(0,)])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_stored_as_decimals_doubles_and_days(engine):
     days = [datetime(2024, 1, 1) + timedelta(days=i) for i in range(4)]
     table = pa.table(
@@ -86,6 +114,7 @@ def test_stored_as_decimals_doubles_and_days(engine):
 
 def test_every_code_has_a_label():
     over = Integer("x", edges=(0, 10, 20), special=("N", 99), nullable=True)
-    column = Roundness.of(over, (10, 5))
+    column = Roundness.of(over, Kinds((100, 10), (99, 0)))
     assert len(column.labels()) == column.size
+    assert column.labels()[:3] == ["0..9, times 100 plus 99", "0..9, times 10", "0..9, other"]
     assert column.labels()[-3:] == ["N", "99", "NULL"]

@@ -72,6 +72,43 @@ def test_values_are_as_round_as_they_were():
     assert np.mean(tens & ~hundreds) == pytest.approx(0.3, abs=0.02)
 
 
+ENDINGS = (500, 100, 50, 10, 100, 100, 25, 10, 5), (0, 0, 0, 0, 99, 95, 0, 9, 0)
+
+
+def test_values_end_as_they_did():
+    """Half of them with 99, a fifth with 25 or 75, on either side of zero, in their leaves."""
+    steps, rests = ENDINGS
+    row = (0, 0, 0, 0, 50, 0, 20, 0, 0, 30)
+    leaves = (-2000, -900, -500, 1, 700, 2001)
+    shape = Shape(
+        (-2000, 1, 2000), leaves, (0, 3), (1, 2, 0, 3, 4), (-2000, 1, 2001), steps, row * 2, rests
+    )
+    cells = np.arange(2).repeat(20_000)
+    points = shape.draw(cells, RNG(0))
+    for own in (points[:20_000], points[20_000:]):
+        ends = np.abs(own) % 100
+        assert np.mean(ends == 99) == pytest.approx(0.5, abs=0.02)
+        assert np.mean((ends == 25) | (ends == 75)) == pytest.approx(0.2, abs=0.02)
+        assert np.mean((ends % 10 == 9) & (ends != 99)) < 0.01
+        assert np.mean(ends % 5 == 0) == pytest.approx(0.2, abs=0.02)
+    counted = np.histogram(points, leaves)[0]
+    assert counted.tolist() == pytest.approx([6667, 13333, 0, 8571, 11429], abs=2)
+
+
+def test_drawn_points_stay_in_their_leaves():
+    """Of every kind, also where a leaf has none or is narrow."""
+    rng, (steps, rests) = RNG(1), ENDINGS
+    for _ in range(20):
+        cuts = np.unique(rng.integers(-1500, 1500, 60)).tolist()
+        row = rng.integers(0, 5, 3 * (len(steps) + 1)).tolist()
+        many, ends = len(cuts) - 1, (cuts[0], cuts[-1])
+        shape = Shape(
+            ends, tuple(cuts), (0,), (1,) * many, (-2000, -99, 100, 2000), steps, tuple(row), rests
+        )
+        found = np.histogram(shape.draw(np.zeros(50 * many, np.intp), rng), cuts)[0]
+        assert np.all(np.abs(found - 50) <= 1)
+
+
 def test_round_values_outside_a_leaf_are_not_reached():
     shape = Shape((101, 199), (101, 150, 200), (0,), (1, 1), (100, 1000), (100, 10), (600, 300, 0))
     points = shape.draw(np.zeros(1000, np.intp), RNG(0))

@@ -413,6 +413,7 @@ def test_charges_of_levels_cannot_be_restated(tmp_path, whole, change):
     [
         ("weights = [", "weights = [1, "),
         ("roundness = [", "roundness = [1, "),
+        ("rests = [", "rests = [1, "),
         ("leaves = [\n    ", "leaves = [\n    -5, "),
         ("edges = [", "edges = [-7, "),
     ],

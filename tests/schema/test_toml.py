@@ -464,6 +464,17 @@ def test_an_ordered_column_that_is_not_cut_is_found_by_its_shape(body, facts):
     assert Schema.loads(found.dumps()) == found
 
 
+@pytest.mark.parametrize(("rests", "kept"), [("[0, 4]", (0, 4)), ("[0, 0]", ()), ("[]", ())])
+def test_rests_are_written_where_there_are_any(rests, kept):
+    facts = f"decades = [0, 10], steps = [6, 3], rests = {rests}, roundness = [1, 2, 3]"
+    facts = facts.replace("[6, 3]", "[5, 5]") if kept else facts
+    shape = f"{{leaves = [0, 10], weights = [3], {facts}}}"
+    made = Schema.loads(HEAD + column(type='"integer"', edges="[0, 9]", shape=shape))
+    assert made.columns[0].shape.rests == kept
+    assert ("rests" in made.dumps()) == bool(kept)
+    assert Schema.loads(made.dumps()) == made
+
+
 def test_few_values_keep_a_cell_each():
     made = Schema.loads(HEAD + column(**INTEGER) + column(**DATE).replace('"x"', '"y"'))
     assert made.shape == (10, 32)

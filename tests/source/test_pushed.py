@@ -22,6 +22,7 @@ from tests.source.engines import (
 )
 from tests.thorough import examples, some
 from tests.tools import servers
+from understudy.columns.kinds import Kinds
 from understudy.columns.roundness import Roundness
 from understudy.errors import SourceError
 from understudy.privacy.sensitive import reveal
@@ -98,7 +99,7 @@ def test_round_values_among_special_ones_are_counted_as_in_memory(engine):
     )
     schema = Schema(
         tuple(
-            Roundness.of(column, (10, 5, 2))
+            Roundness.of(column, Kinds((10, 10, 5), (0, 9, 0)))
             for column in (
                 Integer("a", edges=(0, 11, 100, 500), special=("N", 999, 12), nullable=True),
                 Integer("b", edges=(4, 11, 100), special=("N",)),

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from understudy._types import Bools, Floats, Rng, Whole
 from understudy.columns.base import MOST_CELLS, Masks, Modelled, identical, is_whole, require_known
+from understudy.columns.kinds import Kinds
 from understudy.columns.reading import (
     array_of,
     distinct_texts,
@@ -37,7 +38,7 @@ from understudy.columns.shape import FACTS, Search, Shape
 
 MOST_SINGLES = 1_000
 """The most values for which a column without bins gets one cell each."""
-_LONGEST: dict[str, int] = dict(zip(FACTS, (2**16, 2**16, 64, 64, 2**12), strict=True))
+_LONGEST: dict[str, int] = dict(zip(FACTS, (2**16, 2**16, 64, 64, 64, 2**12), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,7 +362,7 @@ class Binned(Modelled):
             large = wanted is int and any(not -(2**63) <= x < 2**63 for x in part)
             if large or len(part) > _LONGEST[key]:
                 self._refuse(f"shape: {key} has more than {_LONGEST[key]} values, or one too large")
-        leaves, weights, decades, steps, roundness = map(tuple, parts.values())
+        leaves, weights, decades, steps, rests, roundness = map(tuple, parts.values())
         known = {leaf: at for at, leaf in enumerate(leaves)}
         starts = [known.get(low, -1) for low in cut.lows.tolist()]
         high = cut.highs[-1].item()
@@ -376,13 +377,14 @@ class Binned(Modelled):
             and min((*weights, *roundness)) >= 0
             and len(roundness) == max(len(decades) - 1, 0) * (len(steps) + 1)
             and all(left < after for left, after in pairwise(decades))
-            and min((*steps, 1)) >= 1
-            and all(left > after and left % after == 0 for left, after in pairwise((*steps, 1)))
         )
         if not right:
             self._refuse("shape: its leaves do not nest in the cells of edges")
         told = given.told if isinstance(given, Shape) else ()
-        inner = leaves, tuple(starts), weights, decades, steps, roundness
+        if fault := Kinds(steps, rests).fault:
+            self._refuse(f"shape: {fault}")
+        rests = rests if any(rests) else ()
+        inner = leaves, tuple(starts), weights, decades, steps, roundness, rests
         return Shape(self.edges, *inner, told=told)
 
     def _remedy(self) -> str:

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.columns.kinds import Kinds
 from understudy.columns.ladder import Measured, Scale, edge_points, rounds
-from understudy.columns.shape import Shape, multiples, row_of
+from understudy.columns.shape import Shape, row_of
 from understudy.columns.tails import outward
 
 Floats = NDArray[np.float64]
@@ -172,46 +173,48 @@ def _part(
 
 @dataclass(frozen=True, eq=False)
 class Roundness:
-    """How many values of each decade are multiples of each of some falling steps, 1 at the end."""
+    """How many values of each decade are of each kind."""
 
     decades: NDArray[Any]
-    steps: NDArray[Any]
+    kinds: Kinds
     counts: Floats
     sigma: float
 
     @cached_property
     def among(self) -> Floats:
         """How many points of each decade are of each kind; one at least, for leaves go beyond it."""
-        return np.maximum(multiples(self.decades, self.steps), 1.0)
+        return np.maximum(self.kinds.between(self.decades), 1.0)
 
     def believed(self, alone: Floats | float = 0.0) -> Floats:
         """What each kind holds, less the rows `alone` of points that are counted by themselves.
 
-        Where noise hides a kind, its values are as frequent as those of the next finer one: they are
-        of no other kind, and without it would be missing. That it is absent is seen where a decade
-        has many of its values; of few, other places in the decade may have more rows.
+        Where noise hides a kind, its values are as frequent as those of the next kind that would have
+        them: they are of no other kind, and without it would be missing. That it is absent is seen
+        where a decade has many of its values; of few, other places in the decade may have more rows.
         """
         counts, found = self.counts - alone, np.zeros_like(self.counts)
-        for kind in range(len(self.steps) - 1, -1, -1):
+        for kind in range(self.kinds.classes - 1, -1, -1):
             own, usual = counts[:, kind], np.zeros(len(counts))
-            if kind + 1 < len(self.steps):
-                usual = found[:, kind + 1] * self.among[:, kind] / self.among[:, kind + 1]
+            if kind + 1 < self.kinds.classes:
+                wider = self.kinds.wider(kind)
+                usual = found[:, wider] * self.among[:, kind] / self.among[:, wider]
             clear = SEEN * self.sigma
             absent = (self.among[:, kind] >= MANY) & (usual - own > clear)
             found[:, kind] = np.where((own > clear) | absent, np.maximum(own, 0.0), usual)
         return found
 
     def without_points(self, edges: NDArray[Any], mass: Floats) -> tuple[tuple[int, ...], ...]:
-        """Of values that are not points by themselves: decades, steps and weights."""
+        """Of values that are not points by themselves: decades, steps, weights and rests."""
         points = np.flatnonzero((np.diff(edges) == 1) & (mass > 0))
-        kinds = np.argmax(edges[points, None] % self.steps == 0, axis=1)
         alone = np.zeros_like(self.counts)
-        np.add.at(alone, (row_of(edges[points], self.decades), kinds), mass[points])
+        at = row_of(edges[points], self.decades), self.kinds.of(edges[points])
+        np.add.at(alone, at, mass[points])
         weights = np.rint(self.believed(alone)).astype(int).ravel()
         return (
             tuple(self.decades.tolist()),
-            tuple(self.steps[:-1].tolist()),
+            self.kinds.steps,
             tuple(weights.tolist()),
+            self.kinds.rests,
         )
 
 
@@ -220,26 +223,25 @@ def _round(scale: Scale, table: Measured) -> Roundness | None:
     form = rounds(scale)
     if form is None:
         return None
-    counts = np.asarray(table.counts, np.float64).reshape(-1, form.classes)
-    steps = np.array([*form.steps, 1])
-    return Roundness(edge_points(scale, form.edges), steps, counts, table.sigma)
+    counts = np.asarray(table.counts, np.float64).reshape(-1, form.kinds.classes)
+    return Roundness(edge_points(scale, form.edges), form.kinds, counts, table.sigma)
 
 
 def _width(edges: NDArray[Any], found: Roundness | None) -> Floats:
     """How much a cell would hold if nothing but the decade and the roundness of values mattered.
 
-    A tenth is its plain width, for values of kinds that were not seen.
+    A tenth at most is its plain width, for values of kinds that noise hides.
     """
     plain = np.diff(edges).astype(np.float64)
     if found is None:
         return plain
     counts, row = found.believed(), row_of(edges[:-1], found.decades)
-    chances = (
-        counts / np.maximum(found.among, 1.0) / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
-    )
+    total = np.maximum(counts.sum(axis=1), 1.0)
+    chances = counts / found.among / total[:, None]
     whole = np.diff(found.decades).astype(np.float64)[row]
-    round_ = np.sum(chances[row] * multiples(edges, found.steps), axis=1) * whole
-    return np.where(counts.sum(axis=1)[row] > 0, 0.9 * round_ + 0.1 * plain, plain)
+    round_ = np.sum(chances[row] * found.kinds.between(edges), axis=1) * whole
+    hidden = np.minimum(SEEN * found.sigma / total, 0.1)[row]
+    return np.where(counts.sum(axis=1)[row] > 0, (1 - hidden) * round_ + hidden * plain, plain)
 
 
 def _leaves(

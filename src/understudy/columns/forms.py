@@ -7,8 +7,8 @@ the column's own reader, and the code from each of them on (`Pieces`). On texts 
 (`Words`), or of words among numbers (`Spelled`). An engine that looks values up in such a table agrees
 with `encode` by construction.
 
-How round values are (`Divided`) is not constant between few of them: the steps that they may be
-multiples of are listed.
+How round values are (`Divided`) is not constant between few of them: their kinds are listed, by steps
+and rests.
 
 Forms are public: they follow from the schema and from the type of the stored column alone.
 """
@@ -102,16 +102,19 @@ class Spelled:
 
 @dataclass(frozen=True)
 class Divided:
-    """How round a value is (`Roundness`): its cell by `over`, and the first of `steps` that divides it.
+    """How round a value is (`Roundness`): its cell by `over`, and its kind.
+
+    That is the first of `kinds`, pairs of a step and a rest, whose step leaves this rest of the
+    absolute value of the point, or else their number.
 
     A number x is read as the nearest whole number of 1/scale, ties to the even one, and moved into
     `ends`: that is its point. The point of a moment, moved into `ends`, is the number of whole `tick`s
-    of so many microseconds since 1970. Of the codes of `over`, the first `cells` have steps.
+    of so many microseconds since 1970. Of the codes of `over`, the first `cells` have kinds.
     """
 
     over: Pieces | Words | Spelled
     cells: int
-    steps: tuple[int, ...]
+    kinds: tuple[tuple[int, int], ...]
     ends: tuple[Any, Any]
     scale: int = 1
     tick: int | None = None
@@ -159,7 +162,7 @@ def _divided(column: Roundness, type_: pa.DataType, null_values: Sequence[str]) 
     made = Divided(
         within,
         len(grid),
-        column.steps,
+        column.kinds.classed,
         (grid.lows[0].item(), grid.highs[-1].item()),
         10 ** (over.decimals or 0) if isinstance(over, Number) else 1,
         missing=_code(column, pa.nulls(1, type_)),

@@ -25,12 +25,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy._types import Floats
+from understudy.columns.kinds import Kinds
 from understudy.columns.reading import DAY, tick_of
 
 SHARES = (0.30, 0.22, 0.16, 0.12, 0.10)
 """Of a column's ρ, what each level gets: the number of levels is the length."""
 ROUNDNESS = 0.10
 """Of a column's ρ, what the table of round values gets."""
+ENDINGS = ((100, 99), (100, 95), (25, 0), (10, 9), (5, 0))
+"""Kinds after multiples of 10, where a column reaches 100 points: prices of 5.99 and 49, quarters."""
 
 OPENS = 3.0
 """A cell is opened if its count exceeds so many standard deviations of either level."""
@@ -160,20 +163,14 @@ class Measured:
 
 @dataclass(frozen=True)
 class Rounds:
-    """The table of round values: a point's cell, and the first of some falling steps that divides it.
+    """The table of round values: a point's cell, and its kind.
 
-    `edges` cut the column into decades, in its own terms; `steps` are in points, and each is a
-    multiple of the next one. The code of a point is `cell·classes + i`, where i is the position of
-    the first step that divides it, or `len(steps)` if none does.
+    `edges` cut the column into decades, in its own terms; `kinds` are of points. The code of a point
+    is `cell·kinds.classes + i`, i its kind: it has one, so a row lies in exactly one cell.
     """
 
     edges: tuple[Any, ...]
-    steps: tuple[int, ...]
-
-    @property
-    def classes(self) -> int:
-        """How many kinds of numbers there are in a cell."""
-        return len(self.steps) + 1
+    kinds: Kinds
 
 
 def rounds(scale: Scale) -> Rounds | None:
@@ -182,14 +179,18 @@ def rounds(scale: Scale) -> Rounds | None:
     if scale.calendar is not None:
         units = (DAY, 3600 * 10**9, 60 * 10**9, 10**9, 10**6, 1000)
         steps = tuple(u // scale.calendar for u in units if u > scale.calendar)
-        return Rounds(_owned(scale, (), low), steps) if steps else None
+        return Rounds(_owned(scale, (), low), Kinds(steps)) if steps else None
     if scale.grid is None:
         return None
     digits = len(str(max(abs(low), abs(scale.high), 1)))
     tops = [10**k for k in range(digits)]
     cuts = sorted({*tops, *(1 - top for top in tops)})
     steps = tuple(m * 10**k for k in reversed(range(digits)) for m in (5, 1))[:-1]
-    return Rounds(_owned(scale, [cut for cut in cuts if low < cut < scale.end], low), steps)
+    kinds = Kinds(steps)
+    if 100 in steps:
+        endings, rests = zip(*ENDINGS, strict=True)
+        kinds = Kinds((*steps[:-1], *endings), (*(0 for _ in steps[:-1]), *rests))
+    return Rounds(_owned(scale, [cut for cut in cuts if low < cut < scale.end], low), kinds)
 
 
 def first(scale: Scale) -> tuple[Any, ...]:

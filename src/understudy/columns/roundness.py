@@ -13,34 +13,36 @@ from numpy.typing import NDArray
 from understudy._types import Bools
 from understudy.columns.base import Masks, Modelled
 from understudy.columns.binned import Binned
+from understudy.columns.kinds import Kinds
 from understudy.columns.reading import Read
 
 
 @dataclass(frozen=True)
 class Roundness(Modelled):
-    """The cells of a column, each divided by the first of some falling `steps` that divides a value.
+    """The cells of a column, each divided by the kinds of its values: multiples, and endings as 99.
 
-    `over` is the column, cut at public edges, whose points are integers; `steps` are in these points.
-    The code of a value is `cell·(len(steps) + 1) + i`, i the place of the first step that divides it,
-    the last one if none does; what has no cell (null) comes after. So a row lies in exactly one cell,
-    as in any one-way table, and public facts alone say in which.
+    `over` is the column, cut at public edges, whose points are integers; `kinds` are of these points.
+    The code of a value is `cell·kinds.classes + i`, i its kind; what has no cell (null) comes after.
+    A value is of exactly one kind, the first that fits: so a row lies in exactly one cell, as in any
+    one-way table, public facts alone say in which, and the cost is the same however many kinds there
+    are.
     """
 
     kind: ClassVar[str] = "roundness"
 
     over: Binned
-    steps: tuple[int, ...]
+    kinds: Kinds
 
     @classmethod
-    def of(cls, over: Binned, steps: Sequence[int]) -> Roundness:
+    def of(cls, over: Binned, kinds: Kinds) -> Roundness:
         """That of a column."""
         shared = {"nullable": over.nullable, "null_values": over.null_values, "dtype": over.dtype}
-        return cls(over.name, over, tuple(steps), **shared)
+        return cls(over.name, over, kinds, **shared)
 
     @property
     def inside(self) -> int:
         """The codes of values that have a cell: so many, and the first ones."""
-        return len(self.over.grid) * (len(self.steps) + 1)
+        return len(self.over.grid) * self.kinds.classes
 
     @property
     def cells(self) -> int:
@@ -48,7 +50,7 @@ class Roundness(Modelled):
         return self.inside + self.over.cells - len(self.over.grid)
 
     def by_interval(self, counts: NDArray[Any]) -> NDArray[Any]:
-        """Counts of codes as counts of all intervals of the column, each divided by the steps."""
+        """Counts of codes as counts of all intervals of the column, each divided by the kinds."""
         parts = counts[: self.inside].reshape(len(self.over.grid), -1)
         return np.stack([self.over.by_interval(part) for part in parts.T], axis=1).ravel()
 
@@ -56,12 +58,8 @@ class Roundness(Modelled):
         cell, cells = self.over._encode(array, tokens).astype(np.int64), len(self.over.grid)
         points, valid = self._read(array, tokens)
         points = np.where(valid, self._nearest(points), self.over.grid.lows[0])
-        first = np.full(len(points), len(self.steps), np.int64)
-        for at in range(len(self.steps) - 1, -1, -1):
-            first[points % self.steps[at] == 0] = at
-        code = np.where(
-            cell < cells, cell * (len(self.steps) + 1) + first, cell - cells + self.inside
-        )
+        inside = cell * self.kinds.classes + self.kinds.of(points)
+        code = np.where(cell < cells, inside, cell - cells + self.inside)
         return code.astype(self.code_dtype)
 
     def _read(self, array: pa.Array, tokens: Sequence[str]) -> Read:
@@ -72,8 +70,11 @@ class Roundness(Modelled):
 
     def _cell_labels(self) -> list[str]:
         cells = self.over.labels()
-        steps = [*(f"times {step}" for step in self.steps), "other"]
-        named = [f"{cell}, {step}" for cell in cells[: len(self.over.grid)] for step in steps]
+        rests = (
+            f"times {step}" + f" plus {rest}" * (rest > 0) for step, rest in self.kinds.classed
+        )
+        kinds = [*rests, "other"]
+        named = [f"{cell}, {kind}" for cell in cells[: len(self.over.grid)] for kind in kinds]
         return named + cells[len(self.over.grid) : self.over.cells]
 
     def _emit(self, points: NDArray, null: Bools) -> pa.Array:

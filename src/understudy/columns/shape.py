@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy._types import Floats, Rng, Whole
+from understudy.columns.kinds import Kinds
 
-FACTS = ("leaves", "weights", "decades", "steps", "roundness")
+FACTS = ("leaves", "weights", "decades", "steps", "rests", "roundness")
 """What a schema file says of a shape."""
 STEEPEST = 4.0
 """Of the power of a density inside a leaf."""
@@ -48,8 +49,8 @@ class Shape:
     `edges` cut the column into cells, in its own terms. Leaf i holds the points `leaves[i]` up to, but
     not including, `leaves[i + 1]`, and has `weights[i]`; cell j begins with the leaf `starts[j]`. The
     points are those of the column's grid: integers, or doubles. `roundness` says how often values
-    between two points of `decades` are multiples of each of the falling `steps` or of none, one row
-    after the other; empty where that is not known.
+    between two points of `decades` are of each of the kinds that `steps` and `rests` name, one row
+    after the other; empty where that is not known. Where all rests are 0 there are none.
     """
 
     edges: tuple[Any, ...]
@@ -59,6 +60,7 @@ class Shape:
     decades: tuple[int, ...] = ()
     steps: tuple[int, ...] = ()
     roundness: tuple[int, ...] = ()
+    rests: tuple[int, ...] = ()
     told: tuple[tuple[float, float], ...] = field(
         default=(), compare=False, repr=False, kw_only=True
     )
@@ -72,6 +74,11 @@ class Shape:
     def discrete(self) -> bool:
         """Whether the points are integers."""
         return isinstance(self.leaves[0], int)
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        """The kinds of round values."""
+        return Kinds(self.steps, self.rests)
 
     @cached_property
     def _lows(self) -> NDArray[Any]:
@@ -218,17 +225,16 @@ class Shape:
 
     @cached_property
     def _kinds(self) -> Floats:
-        """For each leaf, the sums of the chances that a value is a multiple of each step or of none.
+        """For each leaf, the sums of the chances that a value is of each kind.
 
-        A kind is as frequent in a leaf as its multiples there are among those of the decade.
+        A kind is as frequent in a leaf as its values there are among those of the decade.
         """
-        steps = np.array([*self.steps, 1], np.int64)
-        counts = np.array(self.roundness, np.float64).reshape(-1, len(steps))
+        counts = np.array(self.roundness, np.float64).reshape(-1, self.kinds.classes)
         decades = np.array(self.decades, np.int64)
         lows = self._lows
         row = row_of(lows[:-1], decades)
-        among = np.maximum(multiples(decades, steps), 1)
-        chances = counts[row] / among[row] * multiples(lows, steps)
+        among = np.maximum(self.kinds.between(decades), 1)
+        chances = counts[row] / among[row] * self.kinds.between(lows)
         chances[np.diff(lows) == 1] = 0.0
         return np.cumsum(chances, axis=1)
 
@@ -236,15 +242,12 @@ class Shape:
         """The points moved to near values of the leaf that are as round as the column's are."""
         sums = self._kinds[leaf]
         kind = np.sum(sums <= (rng.random(len(leaf)) * sums[:, -1])[:, None], axis=1)
-        steps = np.array([*self.steps, 1], np.int64)
-        kind = np.minimum(kind, len(steps) - 1)
-        step, larger = steps[kind], np.where(kind > 0, steps[kind - 1], 2**62)
-        near = (points + step // 2) // step * step
+        kind = np.minimum(kind, len(self.steps))
         out, open_ = points.copy(), sums[:, -1] > 0
         for shift in (0, -1, 1, -2, 2):
-            to = near + shift * step
+            to = self.kinds.near(points, kind, shift)
             fits = open_ & (to >= self._lows[leaf]) & (to < self._lows[leaf + 1])
-            fits &= (to % larger != 0) | (kind == 0)
+            fits &= self.kinds.of(to) == kind
             out[fits] = to[fits]
             open_ &= ~fits
         return out
@@ -253,14 +256,6 @@ class Shape:
 def row_of(points: NDArray[Any], decades: NDArray[Any]) -> NDArray[np.intp]:
     """The decade of each point, of the nearest one where it has none."""
     return np.clip(np.searchsorted(decades, points, side="right") - 1, 0, len(decades) - 2)
-
-
-def multiples(lows: Whole, steps: Whole) -> Floats:
-    """Between neighbouring points, how many multiples of each step are none of the one before."""
-    below = -(-lows[:, None] // steps)
-    held = np.diff(below, axis=0)
-    held[:, 1:] -= held[:, :-1].copy()
-    return held.astype(np.float64)
 
 
 def _spread(cells: NDArray[np.intp], count: int, rng: Rng) -> Floats:

@@ -435,7 +435,7 @@ class UndeclaredShape(UndeclaredOrdered):
     def rounds(self) -> Roundness | None:
         """The column by how round its values are; None where every value is as round as another."""
         found = rounds(self.scale)
-        return None if found is None else Roundness.of(self.level(found.edges), found.steps)
+        return None if found is None else Roundness.of(self.level(found.edges), found.kinds)
 
     def _edges(self, compared: Sequence[tuple[str, Any]]) -> list[Any]:
         """The points at which a cell must begin, for comparisons with public values to cut none."""

@@ -377,24 +377,29 @@ _FAR = 2.0**62
 
 
 def _divided(x: Any, form: Divided, ops: Operations) -> Any:
-    """Its cell, and the first step that divides the point of x."""
+    """Its cell, and the kind of the point of x."""
     if isinstance(form.over, Spelled):
         return _divided_text(x, form, form.over, ops)
-    cell, point, steps = encoded(x, form.over, ops), _point(x, form, ops), len(form.steps)
-    divides = [point % ops.whole(step) == ops.whole(0) for step in form.steps]
-    first = ops.cases(
-        [(holds, ops.whole(at)) for at, holds in enumerate(divides)], ops.whole(steps)
-    )
+    cell, point, last = encoded(x, form.over, ops), _point(x, form, ops), len(form.kinds)
+    fits = [_leaves(point, *kind, ops) for kind in form.kinds]
+    first = ops.cases([(holds, ops.whole(at)) for at, holds in enumerate(fits)], ops.whole(last))
     branches = [
         (ops.missing(x, form.over), ops.whole(form.missing)),
-        (cell < ops.whole(form.cells), cell * ops.whole(steps + 1) + first),
+        (cell < ops.whole(form.cells), cell * ops.whole(last + 1) + first),
     ]
-    return ops.cases(branches, cell + ops.whole(form.cells * steps))
+    return ops.cases(branches, cell + ops.whole(form.cells * last))
+
+
+def _leaves(point: Any, step: int, rest: int, ops: Operations) -> Any:
+    """Whether a step leaves a rest of the absolute value of a point."""
+    past = point % ops.whole(step)  # of a negative point it is negative, in all engines
+    found = past == ops.whole(rest)
+    return found | (past == ops.whole(-rest)) if rest else found
 
 
 def _divided_text(x: Any, form: Divided, over: Spelled, ops: Operations) -> Any:
     """The same of a text: only one that is a plain number is ever read as one."""
-    after = form.cells * len(form.steps)
+    after = form.cells * len(form.kinds)
     words = {text: code + after for text, code in over.words.items()}
     return _told_apart(
         x,
