@@ -180,7 +180,7 @@ class Rounds:
             for event in charges
         ]
 
-    def event(self, purpose: str) -> dict[str, Any]:
+    def event(self, purpose: str, *kinds: str) -> dict[str, Any]:
         return next(slot["event"] for slot in self.plan if slot["purpose"] == purpose)
 
 
@@ -228,7 +228,7 @@ def test_two_rounds_worth_is_left_to_the_last_digit():
         bundle = SimpleNamespace(
             manifest={"method": prepared.method.describe()},
             own=[{"kind": "charge", "body": body} for body in charges],
-            event=lambda purpose, plan=prepared.plan: plan[purpose].event.to_json(),
+            event=lambda purpose, *kinds, plan=prepared.plan: plan[purpose].event.to_json(),
         )
         design = stranger.design_of(cast(Any, Facts(prepared)))
         assert list(stranger.adaptive_problems(cast(Any, bundle), design)) == [], tenths
