@@ -31,13 +31,18 @@ def test_the_mode_of_a_replaced_file_is_kept(tmp_path):
     assert (path.read_text(), mode(path)) == ("new", 0o640)
 
 
-def test_a_folder_is_filled_with_files_that_were_not_there(tmp_path):
-    files.fill(tmp_path, {"a": "größer\n", "b": b"\x00"})
-    assert (tmp_path / "a").read_bytes() == "größer\n".encode()
-    assert (tmp_path / "b").read_bytes() == b"\x00"
-    with pytest.raises(FileExistsError):
-        files.fill(tmp_path, {"b": b"new"})
-    assert (tmp_path / "b").read_bytes() == b"\x00"
+def test_a_folder_appears_filled_or_not_at_all(tmp_path):
+    made = tmp_path / "made"
+    with files.filled(made, {"a": "größer\n", "b": b"\x00"}):
+        assert not made.exists()
+    assert (made / "a").read_bytes() == "größer\n".encode()
+    assert (made / "b").read_bytes() == b"\x00"
+    with pytest.raises(OSError), files.filled(made, {"b": b"new"}):
+        pass
+    with pytest.raises(KeyError), files.filled(tmp_path / "other", {"b": b"new"}):
+        raise KeyError
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+    assert (made / "b").read_bytes() == b"\x00"
 
 
 def test_a_secret_is_never_readable_by_others(tmp_path):

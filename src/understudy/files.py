@@ -14,6 +14,7 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -52,12 +53,21 @@ def write(path: Path, data: str | bytes, *, new: bool = False, mode: int = 0o666
         _fill(part, data, mode)
 
 
-def fill(folder: Path, contents: Mapping[str, str | bytes]) -> None:
-    """Make files that are not there yet, durably; for a folder that is shown when it is whole."""
-    for name, data in contents.items():
-        _fill(folder / name, data, 0o666)
-        sync(folder / name)
-    sync(folder)
+@contextmanager
+def filled(path: Path, contents: Mapping[str, str | bytes]) -> Iterator[None]:
+    """A folder of files, durable before the block begins, that takes its name when it ends well."""
+    folder = path.parent / f".{path.name}.partial-{secrets.token_hex(4)}"
+    try:
+        folder.mkdir()
+        for name, data in contents.items():
+            _fill(folder / name, data, 0o666)
+            sync(folder / name)
+        sync(folder)
+        yield
+        os.rename(folder, path)
+        sync(path.parent)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def sync(path: Path) -> None:

@@ -22,8 +22,6 @@ import io
 import json
 import math
 import os
-import secrets
-import shutil
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +37,7 @@ from numpy.typing import NDArray
 
 from understudy._version import __version__
 from understudy.errors import BundleError, InputError, VerificationError, WorkError
-from understudy.files import fill, sync
+from understudy.files import filled
 from understudy.game.forecast import Errors
 from understudy.game.methods import Theorem
 from understudy.models import Decomposable, Empirical, Weighted, from_arrays
@@ -173,30 +171,24 @@ def save(release: Release, path: Path, *, report: str | None = None) -> Path:
     page = {} if report is None else {REPORT: report.encode("utf-8")}
     for data in page.values():
         require_static(data)
-    staging = path.parent / f".{path.name}.partial-{secrets.token_hex(4)}"
+    contents = {**_contents(release), **page}
+    manifest = _manifest(release, contents)
+    contents[MANIFEST] = manifest_bytes(manifest)
+    for name, data in contents.items():
+        if len(data) > form.LARGEST[name]:
+            raise WorkError(
+                f"{name} has {len(data):,} bytes, and a bundle's has at most "
+                f"{form.LARGEST[name]:,}: use fewer rows, coarser columns or a smaller workload"
+            )
     try:
-        staging.mkdir()
-        contents = {**_contents(release), **page}
-        manifest = _manifest(release, contents)
-        contents[MANIFEST] = manifest_bytes(manifest)
-        for name, data in contents.items():
-            if len(data) > form.LARGEST[name]:
-                raise WorkError(
-                    f"{name} has {len(data):,} bytes, and a bundle's has at most "
-                    f"{form.LARGEST[name]:,}: use fewer rows, coarser columns or a smaller workload"
-                )
-        fill(staging, contents)
-        release.publish(manifest["digest"])
-        require_absent(path)
-        os.rename(staging, path)
-        sync(path.parent)
+        with filled(path, contents):
+            release.publish(manifest["digest"])
+            require_absent(path)
     except OSError as error:
         raise WorkError(
             f"out = {path} could not be written ({error.strerror or error}); nothing was left "
             f"behind" + (". Free some space" if error.errno == errno.ENOSPC else "")
         ) from None
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
     return path
 
 

@@ -39,6 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy import wording
+from understudy.errors import PrivacyError
 from understudy.privacy import planning
 from understudy.privacy.cost import Charge, Gaussian, Laplace, Plan
 from understudy.privacy.gate import Gate
@@ -76,11 +77,18 @@ class Events(NamedTuple):
     @classmethod
     def of(cls, plan: Plan) -> Events:
         """The events of its charges."""
-        rows, variation = (
-            plan.event(purpose, Gaussian) if purpose in plan else None
-            for purpose in (ROWS, VARIATION)
-        )
-        return cls(plan.event(WORST, Laplace), rows, variation)
+        events = {charge.purpose: charge.event for charge in plan.charges}
+        worst, rows, variation = (events.get(purpose) for purpose in (WORST, ROWS, VARIATION))
+        if (
+            not isinstance(worst, Laplace)
+            or not isinstance(rows, Gaussian | None)
+            or not isinstance(variation, Gaussian | None)
+        ):
+            raise PrivacyError(
+                f"the plan has {worst}, {rows} and {variation} for {WORST!r}, {ROWS!r} and "
+                f"{VARIATION!r}, which no certificate has"
+            )
+        return cls(worst, rows, variation)
 
 
 def variation_charge(
