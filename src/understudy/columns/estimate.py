@@ -43,8 +43,9 @@ it has so many at most."""
 UNIT, FALL = 1 / 3, (2.0, 0.3)
 """A unit of a tail, of a usual cell of the first level; what is below two deviations falls by that much
 in each (generated columns, ε from 0.1 to 10)."""
-STRAY = 5.0
-"""Cells apart from most of the rows hold so many deviations together."""
+STRAY, BESIDE = 5.0, 0.1
+"""Cells apart from most of the rows hold so many deviations together, and one of which a tail expects
+less than so many holds as many."""
 AT_BOUND = 2.0
 """Zero is believed sooner, and so are bounds that values reach: all beyond is counted there."""
 PART_FOUND, PART_STEP = 2.5, 2.7
@@ -455,6 +456,9 @@ def _with_tail(
     units = np.maximum(np.rint(lengths), 1).astype(np.intp)
     told = outward(pieces.counts[run], pieces.sigma[run], units, lengths, FALL)
     outer = np.bincount(pieces.cell[run], told, int(line.max()) + 1)[line]
+    # Rows of one value are no part of a tail.
+    clear = np.where(outer > BESIDE * sigma, POINT, STRAY) * sigma
+    outer = np.where(np.abs(y - outer) > clear, np.maximum(y, 0.0), outer)
     return np.where(outside & ~np.isin(line, further), outer, fit)
 
 

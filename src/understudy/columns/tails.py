@@ -24,9 +24,6 @@ _DRIFTS = ((0.0, 0.05), (-0.05, 0.12), (-0.15, 0.2))
 """Laws of the drift: mean and deviation of the change of the slope from unit to unit."""
 _BENDS, _WIDER = 0.1, 4.0  # So often it comes from a law so much wider
 _ENDS = 0.02  # The chance that a path ends within a unit
-_CLEAR, _APART, _BESIDE = 3.5, 5.0, 0.1
-"""A count so many deviations off every path is what it is, values that many rows hold; where a path has
-less than so many deviations it must be more."""
 _POWER = 0.5
 """The mean of so high a power of the count is taken: what is hardly likely counts for less."""
 
@@ -60,10 +57,8 @@ def outward(
     weight = np.exp(evidence - evidence.max())
     chance = np.tensordot(weight / weight.sum(), np.array([each[0] for each in found]), 1)
     path = np.sum(chance * held**_POWER, axis=(1, 2)) ** (1 / _POWER)
-    own, off = (_ROUGH * path) ** 2, density - path
-    clear = np.where(path > _BESIDE * noise, _CLEAR, _APART) * noise
-    keep = np.where(np.abs(off) > clear, 1.0, own / (own + noise**2))
-    return (path + keep * off) * sizes
+    own = (_ROUGH * path) ** 2
+    return (path + own / (own + noise**2) * (density - path)) * sizes
 
 
 def outwards(runs: Sequence[tuple[Floats, float]]) -> list[Floats]:
