@@ -307,7 +307,10 @@ def _top(
         if scale.bounded and len(line):  # a loose bound, with nothing beside it, is no top code
             sooner |= (edges[:-1] == scale.high) & (mass[line[-1]] > 0)
             sooner |= (edges[:-1] == scale.low) & (mass[line[0]] > 0)
-        least = np.where(sooner, AT_BOUND, found) * sigma
+        ends = np.abs(edges[:-1].astype(np.float64))
+        apart = ends > ends[line][mass[line] > 0].max(initial=np.inf if scale.even else 0.0)
+        apart &= mass.any() & ~np.isin(edges[:-1], (scale.low, scale.high))
+        least = np.where(sooner, AT_BOUND, np.where(apart, max(found, STRAY), found)) * sigma
         mass[points] = np.where(counts > least, counts, 0.0)[points]
         if mass.any():
             if not scale.even:
