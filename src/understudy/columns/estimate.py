@@ -311,7 +311,7 @@ def _top(
         if mass.any():
             if not scale.even:
                 mass[line] = _without_ends(mass[line], y, s)
-                mass[line] = _without_strays(edges[:-1][line], mass[line], y, s)
+                mass[line] = _without_strays(_far(scale, edges)[line], mass[line], y, s)
             for side in (1, -1):
                 mass[line] = _with_tail(mass[line], y, s, line, pieces, side, scale.even)
             mass[line] = np.where(mass[line] >= TRACE * s, mass[line], 0.0)
@@ -359,11 +359,17 @@ def _without_ends(fit: Floats, y: Floats, sigma: Floats) -> Floats:
     return fit
 
 
-def _without_strays(edges: NDArray[Any], fit: Floats, y: Floats, sigma: Floats) -> Floats:
-    """What was found, less what lies a decade beyond most of it and is not beyond doubt.
+def _far(scale: Scale, edges: NDArray[Any]) -> Floats:
+    """How far from zero the middle of each cell lies, as far as that of the cell mirrored at zero."""
+    points = edges.astype(np.float64)
+    return np.abs(points[:-1] + points[1:] - scale.discrete) / 2
 
-    Of some thirty cells of noise one in a thousand columns has one beyond four deviations, and a single
-    such cell far away would ruin every mean.
+
+def _without_strays(far: Floats, fit: Floats, y: Floats, sigma: Floats) -> Floats:
+    """What was found, less what lies `far` beyond most of it, apart from it, and may be noise.
+
+    Apart are cells with three empty ones between them: a decade. Of thirty cells of noise one lies
+    beyond four deviations in one column of a thousand, and far away it would ruin the mean.
     """
     held = fit > 0
     ahead = np.append(held[1:], [False, False])
@@ -371,7 +377,6 @@ def _without_strays(edges: NDArray[Any], fit: Floats, y: Floats, sigma: Floats) 
     rows, counts, variances = (
         np.bincount(run[held], each[held], run[-1] + 1) for each in (fit, y, sigma**2)
     )
-    far = np.abs(edges.astype(np.float64))
     further = far > far[held & (run == np.argmax(rows))].max(initial=0.0)
     return np.where(further & (counts <= STRAY * np.sqrt(variances))[run], 0.0, fit)
 

@@ -25,8 +25,8 @@ _DRIFTS = ((0.0, 0.05), (-0.05, 0.12), (-0.15, 0.2))
 _BENDS, _WIDER = 0.1, 4.0  # So often it comes from a law so much wider
 _ENDS = 0.02  # The chance that a path ends within a unit
 _CLEAR, _APART, _BESIDE = 3.5, 5.0, 0.1
-"""A count so many deviations off every path is what it is, values that many rows hold; where a path has
-less than so many deviations it must be more."""
+"""A count so many deviations off the path is believed as it is: values that many rows hold. Where the
+path has less than `_BESIDE` deviations, so many as `_APART`."""
 _POWER = 0.5
 """The mean of so high a power of the count is taken: what is hardly likely counts for less."""
 
@@ -63,7 +63,7 @@ def outward(
     own, off = (_ROUGH * path) ** 2, density - path
     clear = np.where(path > _BESIDE * noise, _CLEAR, _APART) * noise
     keep = np.where(np.abs(off) > clear, 1.0, own / (own + noise**2))
-    return (path + keep * off) * sizes
+    return np.maximum(path + keep * off, 0.0) * sizes
 
 
 def outwards(runs: Sequence[tuple[Floats, float]]) -> list[Floats]:
