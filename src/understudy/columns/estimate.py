@@ -43,6 +43,8 @@ it has so many at most."""
 UNIT, FALL = 1 / 3, (2.0, 0.3)
 """A unit of a tail, of a usual cell of the first level; what is below two deviations falls by that much
 in each (generated columns, ε from 0.1 to 10)."""
+SHORTEST = 1e-15
+"""In units, of a piece that is a point among numbers beyond the precision of doubles."""
 STRAY = 5.0
 """Cells apart from most of the rows hold so many deviations together."""
 AT_BOUND = 2.0
@@ -425,7 +427,7 @@ def _pieces(
     kept = usual[cell]
     sums = (np.bincount(stops[kept], each[kept], len(starts)) for each in (fine, spread, length))
     y, variance, lengths = (np.asarray(each, np.float64) for each in sums)
-    return Pieces(cell[starts], y, np.sqrt(variance), lengths)
+    return Pieces(cell[starts], y, np.sqrt(variance), np.maximum(lengths, SHORTEST))
 
 
 def _with_tail(
