@@ -106,6 +106,47 @@ def test_a_light_cell_stays_and_a_lighter_one_gets_fewer_parts():
     assert set(finer(scale, [some])) - set(some.edges) == {1001, 1500}
 
 
+def levels(scale, points, sigma=10.0):
+    """All levels of exact counts, which are said to be as noisy as those of a release."""
+    history = []
+    for share in SHARES:
+        edges = finer(scale, history) if history else first(scale)
+        counts = np.histogram(points, [scale.point(edge) for edge in edges])[0]
+        history.append(Measured(edges, counts, sigma * (SHARES[0] / share) ** 0.5))
+    return history
+
+
+@pytest.mark.parametrize("scale", [Scale(0, 10**6), Scale(), Scale(-(10**6), 0), Scale(grid=CENTS)])
+def test_rows_of_one_value_are_found_within_five_levels(scale):
+    """Too few for ten parts a level: a part that holds all of its cell is cut into more."""
+    value = 15_024 if scale.low < scale.high > 0 else -15_024
+    last = levels(scale, np.full(120, value))[-1]
+    points = [scale.point(edge) for edge in last.edges]
+    assert points[points.index(value) + 1] == value + 1
+
+
+def test_only_a_part_that_holds_nearly_all_is_cut_into_more():
+    scale = Scale(0, 10**6)
+    opened = levels(scale, np.full(120, 15_024))[:2]
+    second = set(opened[1].edges)
+    assert {10_000, 10_001, 12_000, 14_000, 16_000, 18_000} <= second
+
+    def parts(rows):
+        """How the next level cuts what holds so many rows from 14,000 on."""
+        counts = np.array(opened[1].counts)
+        counts[opened[1].edges.index(14_000)] = rows
+        counts[opened[1].edges.index(16_000)] = 120 - rows
+        at = finer(scale, [opened[0], Measured(opened[1].edges, counts, opened[1].sigma)])
+        return [edge for edge in at if 14_000 < edge < 16_000]
+
+    assert parts(120) == [14_001, *range(14_100, 16_000, 100)]
+    assert parts(90) == [14_001, *range(14_100, 16_000, 100)]
+    assert parts(70) == [14_001, 14_500, 15_000, 15_500]
+    halves = levels(scale, np.full(60, 15_024))  # of two or three parts one will hold most
+    assert 15_000 in halves[1].edges
+    assert 15_500 not in halves[2].edges
+
+
 def test_what_was_counted_twice_is_known_better():
     scale = Scale(0, 10**6)
     low = counted(first(scale), {1000}, count=30.0)

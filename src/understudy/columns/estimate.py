@@ -43,6 +43,8 @@ it has so many at most."""
 UNIT, FALL = 1 / 3, (2.0, 0.3)
 """A unit of a tail, of a usual cell of the first level; what is below two deviations falls by that much
 in each (generated columns, ε from 0.1 to 10)."""
+SHORTEST = 1e-15
+"""In units, of a piece that is a point among numbers beyond the precision of doubles."""
 STRAY, BESIDE = 5.0, 0.1
 """Cells apart from most of the rows hold so many deviations together, and one of which a tail expects
 less than so many holds as many."""
@@ -298,7 +300,7 @@ def _top(
     line = np.flatnonzero(~points)
     width = _measure(scale, edges)[line]
     y, s = counts[line], sigma[line]
-    mass = np.zeros(len(counts))
+    mass, far = np.zeros(len(counts)), _far(scale, edges)
     faint = FAINT if scale.bounded else FAINT_OPEN
     usual = EVEN if scale.even else BOUNDED if scale.bounded else OPEN
     for found, step in (usual, *LAST_RESORTS):
@@ -307,15 +309,14 @@ def _top(
         if scale.bounded and len(line):  # a loose bound, with nothing beside it, is no top code
             sooner |= (edges[:-1] == scale.high) & (mass[line[-1]] > 0)
             sooner |= (edges[:-1] == scale.low) & (mass[line[0]] > 0)
-        ends = np.abs(edges[:-1].astype(np.float64))
-        apart = ends > ends[line][mass[line] > 0].max(initial=np.inf if scale.even else 0.0)
+        apart = far > far[line][mass[line] > 0].max(initial=np.inf if scale.even else 0.0)
         apart &= mass.any() & ~np.isin(edges[:-1], (scale.low, scale.high))
         least = np.where(sooner, AT_BOUND, np.where(apart, max(found, STRAY), found)) * sigma
         mass[points] = np.where(counts > least, counts, 0.0)[points]
         if mass.any():
             if not scale.even:
                 mass[line] = _without_ends(mass[line], y, s)
-                mass[line] = _without_strays(edges[:-1][line], mass[line], y, s)
+                mass[line] = _without_strays(far[line], mass[line], y, s)
             for side in (1, -1):
                 mass[line] = _with_tail(mass[line], y, s, line, pieces, side, scale.even)
             mass[line] = np.where(mass[line] >= TRACE * s, mass[line], 0.0)
@@ -363,11 +364,17 @@ def _without_ends(fit: Floats, y: Floats, sigma: Floats) -> Floats:
     return fit
 
 
-def _without_strays(edges: NDArray[Any], fit: Floats, y: Floats, sigma: Floats) -> Floats:
-    """What was found, less what lies a decade beyond most of it and is not beyond doubt.
+def _far(scale: Scale, edges: NDArray[Any]) -> Floats:
+    """How far from zero the middle of each cell lies, as far as that of the cell mirrored at zero."""
+    points = edges.astype(np.float64)
+    return np.abs(points[:-1] + points[1:] - scale.discrete) / 2
 
-    Of some thirty cells of noise one in a thousand columns has one beyond four deviations, and a single
-    such cell far away would ruin every mean.
+
+def _without_strays(far: Floats, fit: Floats, y: Floats, sigma: Floats) -> Floats:
+    """What was found, less what lies `far` beyond most of it, apart from it, and may be noise.
+
+    Apart are cells with three empty ones between them: a decade. Of thirty cells of noise one lies
+    beyond four deviations in one column of a thousand, and far away it would ruin the mean.
     """
     held = fit > 0
     ahead = np.append(held[1:], [False, False])
@@ -375,7 +382,6 @@ def _without_strays(edges: NDArray[Any], fit: Floats, y: Floats, sigma: Floats) 
     rows, counts, variances = (
         np.bincount(run[held], each[held], run[-1] + 1) for each in (fit, y, sigma**2)
     )
-    far = np.abs(edges.astype(np.float64))
     further = far > far[held & (run == np.argmax(rows))].max(initial=0.0)
     return np.where(further & (counts <= STRAY * np.sqrt(variances))[run], 0.0, fit)
 
@@ -424,7 +430,7 @@ def _pieces(
     kept = usual[cell]
     sums = (np.bincount(stops[kept], each[kept], len(starts)) for each in (fine, spread, length))
     y, variance, lengths = (np.asarray(each, np.float64) for each in sums)
-    return Pieces(cell[starts], y, np.sqrt(variance), lengths)
+    return Pieces(cell[starts], y, np.sqrt(variance), np.maximum(lengths, SHORTEST))
 
 
 def _with_tail(

@@ -5,8 +5,8 @@ exactly one cell, so a level costs what any one-way table costs (L2² = 1 for ad
 replace). The first level is public: sign × decade × {1, 2, 5} with zero and the usual codes for
 missing values as points of their own, equal steps where the bounds lie close together, years or
 months for dates. Every further level opens the cells that earlier *released* counts found heavy, into
-about ten parts each, the round left end of the cell a point of its own. A cell that is not opened is
-counted again, so no level is wasted on it.
+about ten parts each, the round left end of the cell a point of its own, and more where all rows of a
+cell may have one value. A cell that is not opened is counted again, so no level is wasted on it.
 
 Everything here is public or post-processing of released counts.
 """
@@ -39,9 +39,9 @@ OPENS = 3.0
 """A cell is opened if its count exceeds so many standard deviations of either level."""
 PER_PART = 1.2
 """It gets a part for each so many standard deviations in it, from two to ten."""
-ALONE, FEWEST, ATOM, CHASED = 0.65, 4, 3.5, 30
-"""A part that holds this share of the at least so many of its cell, and so many deviations, is cut into
-so many: rows of one value are found in as many parts as there are levels for."""
+ALONE, AMONG, CLEAR, CHASED = 0.65, 4, 3.5, 30
+"""A part that holds such a share of its cell, which has so many parts at least, and so many deviations,
+may hold rows of one value only: it is cut into so many parts, for the levels to reach that value."""
 FEW = 128
 """Below so many public values, a column is cut evenly from the first level."""
 MOST_OPENED = 64
@@ -218,7 +218,7 @@ def finer(scale: Scale, history: Sequence[Measured]) -> tuple[Any, ...]:
     following = history[0].sigma * sqrt(SHARES[0] / SHARES[min(len(history), len(SHARES) - 1)])
     bar = OPENS * max(history[-1].sigma, following)
     heaviest = np.argsort(-counts, kind="stable")
-    alone = _alone(scale, history, counts) & (counts > ATOM * following)
+    alone = _alone(scale, history, counts) & (counts > CLEAR * following)
     edges, opened = set(last), 0
     for at in heaviest:
         if counts[at] <= bar or opened >= MOST_OPENED:
@@ -232,13 +232,13 @@ def finer(scale: Scale, history: Sequence[Measured]) -> tuple[Any, ...]:
 
 
 def _alone(scale: Scale, history: Sequence[Measured], counts: Floats) -> NDArray[np.bool_]:
-    """Cells of the last level that hold nearly all of a cell that was opened: of one value, perhaps."""
+    """Cells of the last level that hold nearly all of a cell opened for it: of one value, perhaps."""
     if len(history) < 2:
         return np.zeros(len(counts), np.bool_)
     before = edge_points(scale, history[-2].edges)
     parts = np.diff(np.searchsorted(edge_points(scale, history[-1].edges), before))
     whole = np.repeat(repeated(scale, history[:-1]), parts)
-    return (counts > ALONE * whole) & (np.repeat(parts, parts) >= FEWEST)
+    return (counts > ALONE * whole) & (np.repeat(parts, parts) >= AMONG)
 
 
 def repeated(scale: Scale, history: Sequence[Measured]) -> Floats:
