@@ -402,3 +402,23 @@ def test_what_lies_beyond_the_longest_tail_stays_as_it_was_found():
     for seed in range(3):
         _, found = drawn(Scale(15, 95), ages, seed=seed)
         assert np.mean(found >= 68) == pytest.approx(np.mean(ages >= 68), abs=0.01)
+
+
+@pytest.mark.parametrize("upper", [10**7, None])
+def test_rows_of_one_value_in_a_tail_are_no_noise(upper):
+    """150 lots of five acres far beyond the others: no tail expects them, and ten deviations show them."""
+    lots = np.rint(np.exp(8.9 + 0.8 * RNG(0).standard_normal(ROWS))).astype(np.int64)
+    lots = np.append(lots, np.full(150, 217_800))
+    scale = Scale(0, upper)
+    history: list[Measured] = []
+    for part in SHARES:  # exact counts, said to be as noisy as those of a release
+        edges = finer(scale, history) if history else first(scale)
+        counts = np.histogram(lots, [scale.point(edge) for edge in edges])[0]
+        history.append(Measured(edges, counts, 25.0 * (SHARES[0] / part) ** 0.5))
+    form = rounds(scale)
+    assert form is not None
+    table = Measured(form.edges, np.zeros((len(form.edges) - 1) * form.kinds.classes), 40.0)
+    shape = learned(scale, history, table, len(lots))
+    rows = np.array(shape.weights) / sum(shape.weights) * len(lots)
+    far = np.array(shape.leaves)[:-1] >= 200_000
+    assert rows[far].sum() == pytest.approx(150, abs=10)

@@ -41,33 +41,6 @@ def test_one_far_cell_that_noise_does_not_explain_is() -> None:
     assert told[-1] > 350
 
 
-def told_of(counts: list[float], sigma: float) -> np.ndarray:
-    one = np.ones(len(counts))
-    return outward(np.array(counts), sigma * one, one.astype(np.intp), one)
-
-
-@pytest.mark.parametrize("beyond", [[], [0.0, 0.0, 0.0]])
-def test_a_count_far_off_every_path_is_believed_as_it_is(beyond: list[float]) -> None:
-    """150 rows of one value, which no tail explains."""
-    told = told_of([9000, 3000, 400, *[0] * 7, 150, *beyond], 20.0)
-    assert told[10] == pytest.approx(150)
-
-
-def test_where_a_path_has_next_to_nothing_a_count_must_be_further_off_it() -> None:
-    ended = [9000.0, 3000, 400, *[0] * 7]
-    assert told_of([*ended, 4.9 * 20, 0, 0], 20.0)[10] < 1
-    assert told_of([*ended, 5.1 * 20, 0, 0], 20.0)[10] == pytest.approx(102)
-    goes_on = [9000.0, 3000, 400, 200, 100, 50, 25]
-    assert told_of([*goes_on, 4.9 * 20, 3, 1, 0], 20.0)[7] == pytest.approx(98)
-
-
-def test_no_piece_holds_less_than_nothing() -> None:
-    """A count far below the path is believed as well: nothing."""
-    told = told_of([*(9000 * 0.6**k for k in range(10)), -5 * 20, 20, 0, 0], 20.0)
-    assert told[10] == 0
-    assert (told >= 0).all()
-
-
 def test_a_long_piece_holds_what_its_units_do() -> None:
     fine = 6000 * 0.6 ** np.arange(12)
     pieces = np.array([*fine[:6], fine[6:9].sum(), fine[9:].sum()])
