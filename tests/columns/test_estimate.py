@@ -406,7 +406,7 @@ def test_what_lies_beyond_the_longest_tail_stays_as_it_was_found():
 
 @pytest.mark.parametrize("upper", [10**7, None])
 def test_rows_of_one_value_in_a_tail_are_no_noise(upper):
-    """150 lots of five acres far beyond the others: no tail expects them, and ten deviations show them."""
+    """150 lots of five acres, which no tail expects: ten deviations show them."""
     lots = np.rint(np.exp(8.9 + 0.8 * RNG(0).standard_normal(ROWS))).astype(np.int64)
     lots = np.append(lots, np.full(150, 217_800))
     scale = Scale(0, upper)
