@@ -228,7 +228,8 @@ def test_a_stray_cell_far_away_must_be_beyond_doubt(sign):
     assert part(10**6, 10**9, {10**8: 105}) == pytest.approx(105 / 13_105)
     together = {10**8: 82, 2 * 10**8: 82}
     assert part(10**6, 10**9, together) == pytest.approx(164 / 13_164, rel=0.05)
-    assert part(-(10**9), 0, {-9999: 95}) == pytest.approx(95 / 13_095)
+    as_far = {10**4: 2000, -19_999: 95}
+    assert part(-(10**9), 0, as_far) == pytest.approx(95 / 15_095)
 
 
 def test_light_runs_of_leaves_far_from_the_middle_half_go():
