@@ -2,14 +2,26 @@
 
 from datetime import date
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 from bench.shapes import errors, ladder
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.columns.test_ladder import SCALES
+from tests.thorough import examples
 from understudy.columns import Date, Integer, Number
-from understudy.columns.estimate import Roundness, _width, fitted, learned, told
+from understudy.columns.estimate import (
+    Roundness,
+    _trimmed,
+    _width,
+    _without_islands,
+    fitted,
+    learned,
+    told,
+)
 from understudy.columns.ladder import SHARES, Measured, Scale, finer, first, rounds
 from understudy.columns.reading import DAY
 
@@ -180,6 +192,106 @@ def test_noise_beside_the_last_values_is_no_tail():
     assert np.array(shape.weights)[beyond].sum() > 0.02 * sum(shape.weights)
 
 
+def found_of(scale, rows, sigma=20.0, cuts=()):
+    """The shape that exact counts of the first level tell: of rows by where their cells begin."""
+    edges = first(scale)
+    counts = np.zeros(len(edges) - 1)
+    counts[[edges.index(low) for low in rows]] = list(rows.values())
+    return learned(scale, [Measured(edges, counts, sigma)], None, sum(rows.values()), cuts)
+
+
+def held(shape, low, high):
+    """The share of the leaves that lie between two points."""
+    weights, leaves = np.array(shape.weights), np.array(shape.leaves)
+    return weights[(leaves[:-1] >= low) & (leaves[1:] <= high)].sum() / weights.sum()
+
+
+BULK = {1000: 4000, 2000: 6000, 5000: 3000}
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_stray_cell_far_away_must_be_beyond_doubt(sign):
+    """Further from zero than most rows, and apart from them; less will do elsewhere."""
+    scale = Scale(-(10**9), 10**9)
+    edges = first(scale)
+    ends = dict(pairwise(edges))
+
+    def part(low, high, more):
+        """Of the rows between two values, mirrored at zero where `sign` says so."""
+        rows = {**BULK, **more}
+        if sign < 0:
+            rows = {1 - ends[at]: count for at, count in rows.items()}
+            low, high = 1 - high, 1 - low
+        return held(found_of(scale, rows), low, high)
+
+    assert part(10**6, 10**9, {10**8: 95}) < 1e-5
+    assert part(10**6, 10**9, {10**8: 105}) == pytest.approx(105 / 13_105)
+    together = {10**8: 82, 2 * 10**8: 82}
+    assert part(10**6, 10**9, together) == pytest.approx(164 / 13_164, rel=0.05)
+    as_far = {10**4: 2000, -19_999: 95}
+    assert part(-(10**9), 0, as_far) == pytest.approx(95 / 15_095)
+
+
+def test_light_runs_of_leaves_far_from_the_middle_half_go():
+    def left(counts, edges, offset):
+        """Where the leaves lie that stay, also of the same ones mirrored."""
+        edges, mass = np.array(edges) + offset, np.array(counts, float)
+        found = np.flatnonzero(_without_islands(edges, mass, np.full(len(mass), 10.0)))
+        mirrored = _without_islands(1 - edges[::-1], mass[::-1], np.full(len(mass), 10.0))[::-1]
+        assert np.array_equal(np.flatnonzero(mirrored), found)
+        return found.tolist()
+
+    edges, near = [0, 100, 200, 300, 900, 910, 920, 1000], [0, 100, 200, 300, 400, 410, 420, 1000]
+    for offset in (0, 16_000):  # days since 1970 are as far apart as others
+        assert left([90, 90, 90, 0, 20, 20, 0], edges, offset) == [
+            0,
+            1,
+            2,
+        ]  # together 2.8 deviations
+        assert left([90, 90, 90, 0, 25, 25, 0], edges, offset) == [0, 1, 2, 4, 5]  # 3.5
+        assert left([90, 90, 90, 0, 0, 20, 0], edges, offset) == [0, 1, 2]
+        assert left([90, 90, 90, 0, 20, 20, 0], near, offset) == [0, 1, 2, 4, 5]
+
+
+def test_what_is_not_seen_stands_only_where_nothing_was_found():
+    """No row of 10⁸ where rows of a cell were found; else a condition on its cell could not be met."""
+    rows = {**BULK, 10**6: 30, 2 * 10**7: 30}  # 1.5 deviations
+    shape = found_of(Scale(0, 10**8), rows, cuts=[10**7])
+    weights, starts = np.array(shape.weights), [*shape.starts, len(shape.weights)]
+    cells = [weights[begin:stop] for begin, stop in pairwise(starts)]
+    assert shape.edges[-2] == 10**7
+    assert 0 < cells[-1].sum() < 1e-5 * weights.sum()
+    for cell in cells[:-1]:
+        assert cell.max() > 1e-3 * weights.sum()
+        assert not np.any((cell > 0) & (cell < 1e-5 * weights.sum()))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_code_that_nobody_has_leaves_the_value_beside_it_alone(sign):
+    """999, as a point without rows, and 1000, which many have, beside narrow leaves."""
+    edges = np.array([0, 1, 900, 999, 1000, 1001, 1002, 1100, 5001])
+    mass = np.array([0.0, 300, 40, 0, 500, 0, 60, 0])
+    scale = Scale(0, 5000) if sign > 0 else Scale(-5000, 0)
+    edges, mass = (edges, mass) if sign > 0 else (1 - edges[::-1], mass[::-1])
+    leaves, held_ = _trimmed(scale, edges, mass, np.zeros(8))
+    own = dict(zip(pairwise(leaves), held_, strict=True))
+    assert own[(1000, 1001) if sign > 0 else (-1000, -999)] == 500
+
+
+def test_a_code_that_nobody_has_is_one_of_many_values_beside_it():
+    edges, mass = np.array([0, 900, 999, 1000, 1100, 5001]), np.array([300.0, 0, 0, 500, 0])
+    leaves, held_ = _trimmed(Scale(0, 5000), edges, mass, np.zeros(5))
+    assert (leaves.tolist(), held_.tolist()) == ([0, 900, 999, 1100, 5001], [300, 0, 500, 0])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_round_value_beyond_the_precision_of_doubles_gives_a_shape(seed):
+    """Of little above the noise: its piece of the axis has no length that a double holds."""
+    shape, found = drawn(Scale(0, 10**18), np.full(ROWS, 10**17), 1e-7, seed)
+    assert shape.leaves[-1] == 10**18 + 1
+    assert found.max() <= 10**18
+
+
 def test_values_that_fill_close_bounds_are_no_tail():
     """No cell of them is clear by itself, and all are together."""
     scores = RNG(0).integers(0, 101, ROWS)
@@ -279,6 +391,66 @@ def test_a_bound_without_rows_has_no_cell_and_nothing_lies_beyond_one():
     column = Number("x", edges=shape.edges, shape=shape)
     codes = np.arange(column.size)
     assert column.encode(column.decode(codes, RNG(2))).tolist() == codes.tolist()
+
+
+KINDS = {name: scale for name, (scale, _) in SCALES.items()}
+KINDS |= {
+    "from 999": Scale(999, 2000),
+    "to -5": Scale(None, -5),
+    "huge": Scale(-(10**18), 10**18),
+    "signed doubles": Scale(-1e4, 1e4, None),
+}
+
+
+@settings(max_examples=examples(60, 1500), deadline=None)
+@given(
+    name=st.sampled_from(sorted(KINDS)),
+    seed=st.integers(0, 2**32),
+    sigma=st.floats(0.1, 1e4),
+    rows=st.floats(1, 1e6),
+    counted_=st.sampled_from(["noise", "below zero", "nothing", "some values", "a tail"]),
+    round_=st.booleans(),
+    cut=st.booleans(),
+)
+def test_whatever_was_counted_gives_a_shape(name, seed, sigma, rows, counted_, round_, cut):
+    """Weights of about 10⁹ in all, leaves nested in cells, values that lie in their cells."""
+    scale, rng, history = KINDS[name], RNG(seed), []
+
+    def noisy(cells, deviation):
+        noise = rng.normal(0, deviation, cells)
+        if counted_ == "some values":
+            noise[rng.integers(0, cells, 3)] += 10 ** rng.uniform(0, 6)
+        elif counted_ == "a tail":
+            noise += rows * np.exp(-np.linspace(0, 9, cells))
+        ways = {"below zero": -np.abs(noise) - 1, "nothing": 0 * noise}
+        return np.rint(ways.get(counted_, noise))
+
+    for part in SHARES:
+        edges = finer(scale, history) if history else first(scale)
+        deviation = sigma * (SHARES[0] / part) ** 0.5
+        history.append(Measured(edges, noisy(len(edges) - 1, deviation), deviation))
+    table, form = None, rounds(scale)
+    if form is not None and round_:
+        cells = (len(form.edges) - 1) * form.kinds.classes
+        table = Measured(form.edges, noisy(cells, 2 * sigma), 2 * sigma)
+    cuts = rng.choice(len(history[-1].edges), 3) if cut else ()
+    shape = learned(scale, history, table, rows, [history[-1].edges[at] for at in cuts])
+
+    weights = np.array(shape.weights)
+    assert weights.min() >= 0
+    assert weights.sum() == pytest.approx(10**9, abs=len(weights))
+    assert len(shape.leaves) == len(weights) + 1
+    for ends in (shape.leaves, shape.edges, shape.starts):
+        assert all(one < other for one, other in pairwise(ends))
+    assert shape.starts[0] == 0
+    assert shape.starts[-1] < len(weights)
+    lows = [scale.point(edge) for edge in shape.edges[:-1]]
+    assert lows == [shape.leaves[at] for at in shape.starts]
+    cells = np.repeat(np.arange(len(lows)), 5)
+    points = shape.draw(cells, rng)
+    assert np.array_equal(np.searchsorted(lows, points, side="right") - 1, cells)
+    assert points.max() <= min(scale.high, shape.leaves[-1])
+    assert points.min() >= scale.low
 
 
 # Piecewise constant fits
