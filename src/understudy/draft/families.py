@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from understudy._types import Whole
-from understudy.columns import Category, Column, Identifier, Integer
+from understudy.columns import Column, Identifier, Integer
 from understudy.columns.base import near
 from understudy.columns.reading import flat, nulled, numpy_of, pc
 from understudy.columns.unmodelled import UndeclaredCategory, UndeclaredShape
@@ -365,11 +365,5 @@ def _listed(column: UndeclaredCategory, array: pa.ChunkedArray) -> Column:
         return Identifier(column.name, read_from_rows=("type",))
     values = sorted(found.field(0)[int(i)].as_py() for i in often)
     other = column.other if column.other not in values else "(other)"
-    return Category(
-        column.name,
-        tuple(values),
-        other,
-        nullable=column.nullable,
-        null_values=column.null_values,
-        read_from_rows=(*column.read_from_rows, "values"),
-    )
+    made = rebuilt(column, ("dtype", "prefixes"), values=values, other=other)
+    return replace(made, read_from_rows=(*column.read_from_rows, "values"))
