@@ -40,6 +40,7 @@ from understudy.errors import InputError, SchemaError
 from understudy.schema.family import Family, FamilySchema, most_children
 from understudy.schema.schema import Schema
 from understudy.source import read, read_table
+from understudy.source.files import stem
 
 _BINS = 16
 _SINGLE = 32
@@ -129,10 +130,10 @@ def draft_split(
     for which, said in ((shared, "is the same in all rows of"), (own, "differs between rows of")):
         if not modelled.intersection(which):
             raise InputError(f"split = {key!r}: no column that can be modelled {said} one {key}")
-    stem = re.sub(r"_?(id|nbr|no|nr|number|key|code)$", "", key, flags=re.IGNORECASE) or key
+    parent = re.sub(r"_?(id|nbr|no|nr|number|key|code)$", "", key, flags=re.IGNORECASE) or key
     parents = replace(
         flat_table.some([key, *shared]),
-        name=f"{stem}s" if f"{stem}s" != name else f"{stem}_parents",
+        name=f"{parent}s" if f"{parent}s" != name else f"{parent}_parents",
     )
     children = flat_table.some([key, *own])
     return _drafted(parents, key, children, key, sizes[sizes > 0])
@@ -156,10 +157,7 @@ def table_name(data: Any, otherwise: str = "rows") -> str:
     """The name of a table: that of its file."""
     if not isinstance(data, str | Path):
         return otherwise
-    name = Path(data).name
-    for suffix in (".gz", ".csv", ".tsv", ".txt", ".parquet", ".pq"):
-        name = name.removesuffix(suffix) or name
-    return re.sub(r"[^\w]+", "_", name).strip("_") or otherwise
+    return re.sub(r"[^\w]+", "_", stem(Path(data))).strip("_") or otherwise
 
 
 def _link(tables: Sequence[_Table]) -> tuple[int, str, str]:
