@@ -70,16 +70,17 @@ def draft(
             f"{len(files)} files: give one, or two that are parents and children, without --table and "
             "--split; a second table of children has a schema of its own, with the same parents"
         )
+    from understudy.source.files import ragged, stem
+
     file = files[0]
     named = Path(file) if table is None else Path(table.rpartition(".")[2].strip('"'))
-    target = out if out is not None else named.parent / (_stem(named) + ".schema.toml")
+    target = out if out is not None else named.parent / f"{stem(named) or 'table'}.schema.toml"
     options.require_new(target)
     if len(files) == 2 or split is not None:
         _draft_two(files, split, target, null or ())
         return
     from understudy.draft import draft as make
     from understudy.source import read
-    from understudy.source.files import ragged
 
     source = read(file, table=table)
     schema = make(source, null_values=null or ())
@@ -305,16 +306,6 @@ def _counts(finding: object) -> bool:
     from understudy.draft import Finding
 
     return isinstance(finding, Finding) and finding.count > 0
-
-
-# Files
-
-
-def _stem(file: Path) -> str:
-    name = file.name
-    for suffix in (".gz", ".csv", ".tsv", ".txt", ".parquet", ".pq"):
-        name = name.removesuffix(suffix) or name
-    return name or "table"
 
 
 # What is said

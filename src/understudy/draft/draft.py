@@ -11,17 +11,16 @@ have no bounds, and categories with many or rare values no list; a release finds
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from understudy._types import Bools, Floats, Whole
 from understudy.columns import Boolean, Category, Column, Identifier, Text
 from understudy.columns.base import near
 from understudy.columns.notation import Notation, notation_of
@@ -47,6 +46,7 @@ from understudy.columns.reading import (
 from understudy.columns.unmodelled import DISCOVER
 from understudy.draft import numbers, words
 from understudy.draft.known import beside_order, in_order, whole_list
+from understudy.draft.lists import items
 from understudy.draft.names import Name
 from understudy.draft.people import counted
 from understudy.draft.rules import confirm_rules, proposed
@@ -61,30 +61,13 @@ from understudy.units import OPEN, ROW, Unit
 
 _INTEGER = r"^[+-]?(0|[1-9][0-9]{0,17})$"
 _FLOAT = r"^[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
-_DAY_FORMATS = (
-    "%Y/%m/%d",
-    "%Y.%m.%d",
-    "%Y年%m月%d日",
-    "%Y %b %d",
-    "%d/%m/%Y",
-    "%m/%d/%Y",
-    "%d.%m.%Y",
-    "%d-%m-%Y",
-    "%m-%d-%Y",
-    "%d/%m/%y",
-    "%m/%d/%y",
-    "%d.%m.%y",
-    "%d-%m-%y",
-    "%d %b %Y",
-    "%d-%b-%Y",
-    "%d-%b-%y",
-    "%d/%b/%Y",
-    "%d%b%Y",
-    "%d %B %Y",
-    "%b %d, %Y",
-    "%B %d, %Y",
-    "%a, %d %b %Y",
-    "%A, %d %B %Y",
+_DAY_FORMATS = items(
+    """
+    %Y/%m/%d; %Y.%m.%d; %Y年%m月%d日; %Y %b %d; %d/%m/%Y; %m/%d/%Y; %d.%m.%Y; %d-%m-%Y; %m-%d-%Y;
+    %d/%m/%y; %m/%d/%y; %d.%m.%y; %d-%m-%y; %d %b %Y; %d-%b-%Y; %d-%b-%y; %d/%b/%Y; %d%b%Y;
+    %d %B %Y; %b %d, %Y; %B %d, %Y; %a, %d %b %Y; %A, %d %B %Y
+    """,
+    between=";",
 )
 _CLOCKS = ("%H:%M:%S", "%H:%M", "%I:%M:%S %p", "%I:%M %p")
 _FORMATS = (
@@ -103,24 +86,12 @@ _Kind = str | Notation | None
 
 _ISO = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S")
 
-_MORE_NULLS = (
-    *(
-        "NONE",
-        "Missing",
-        "Unknown",
-        "UNKNOWN",
-        "NaT",
-        "NAN",
-        "-NaN",
-        "n.a.",
-        "N.A.",
-        "n/d",
-        "nd",
-        "ND",
-    ),
-    *("(null)", "<null>", "[null]", "\\N", "(blank)", "blank", "nil", "---", "..", "...", "–", "—"),
-    *("#N/A N/A", "#NA", "#DIV/0!", "#VALUE!", "#REF!", "#NUM!", "#NAME?", "#NULL!"),
-    *("0000-00-00", "0000-00-00 00:00:00", "00/00/0000", "00.00.0000", "__/__/____"),
+_MORE_NULLS = items(
+    r"""
+    NONE, Missing, Unknown, UNKNOWN, NaT, NAN, -NaN, n.a., N.A., n/d, nd, ND, (null), <null>, [null],
+    \N, (blank), blank, nil, ---, .., ..., –, —, #N/A N/A, #NA, #DIV/0!, #VALUE!, #REF!, #NUM!,
+    #NAME?, #NULL!, 0000-00-00, 0000-00-00 00:00:00, 00/00/0000, 00.00.0000, __/__/____
+"""
 )
 """Texts that programs write in place of a number or a day."""
 _STRICTLY = 200
@@ -151,9 +122,9 @@ def draft(data: Any, *, null_values: Sequence[str] = ()) -> Schema:
     table = read_table(source)
     columns = columns_of(source, table, null_values)
     schema = Schema(tuple(columns), unit_word=ROW, read_from_rows=("unit",))
-    schema = dataclasses.replace(schema, rules=proposed(table, schema))
+    schema = replace(schema, rules=proposed(table, schema))
     if any(found.repeats for found in counted(schema, table)):
-        return dataclasses.replace(schema, unit_word=OPEN, read_from_rows=())
+        return replace(schema, unit_word=OPEN, read_from_rows=())
     return schema
 
 
@@ -168,9 +139,7 @@ def columns_of(source: Source, table: pa.Table, null_values: Sequence[str]) -> l
             if told:
                 told = tuple(dict.fromkeys((*column.null_values, *told)))
                 marks = tuple(dict.fromkeys((*column.read_from_rows, "null_values")))
-                column = dataclasses.replace(
-                    column, nullable=True, null_values=told, read_from_rows=marks
-                )
+                column = replace(column, nullable=True, null_values=told, read_from_rows=marks)
             columns.append(column)
     return columns
 
@@ -210,14 +179,14 @@ def confirm(
     if said:
         schema = schema.protecting(_chosen_unit(schema, unit, max_rows, equal))
     elif columns is None:
-        schema = dataclasses.replace(schema, read_from_rows=())
+        schema = replace(schema, read_from_rows=())
     if columns is None:
         schema = confirm_rules(schema)
     chosen = None if columns is None else set(columns)
     if unknown := (chosen or set()) - {column.name for column in schema.columns}:
         raise SchemaError(f"column {min(unknown)!r} is not in the schema; nothing was confirmed")
     marked = (c for c in schema.columns if chosen is None or c.name in chosen)
-    return schema.resolved({c.name: dataclasses.replace(c, read_from_rows=()) for c in marked})
+    return schema.resolved({c.name: replace(c, read_from_rows=()) for c in marked})
 
 
 def _confirmed(schema: FamilySchema, columns: Iterable[str] | None) -> FamilySchema:
@@ -233,13 +202,13 @@ def _confirmed(schema: FamilySchema, columns: Iterable[str] | None) -> FamilySch
         )
     tables = [
         confirm(
-            dataclasses.replace(table, rules=()),
+            replace(table, rules=()),
             [c.name for c in table.columns if f"{name}.{c.name}" in chosen],
         )
         for name, table in named.items()
     ]
     if family.child in chosen:
-        family = dataclasses.replace(family, read_from_rows=())
+        family = replace(family, read_from_rows=())
     rules = schema.rules if columns is not None else confirm_rules(schema).rules
     return schema.changed((tables[0], tables[1]), family, rules)
 
@@ -287,7 +256,8 @@ class _Look:
         }
 
     def made(self, kind: str, *marks: str, **facts: Any) -> Column:
-        """The column that these facts declare, as a file would; None is no fact."""
+        """The column that these facts declare, as a file would; None is no fact, and not marked."""
+        marks = tuple(mark for mark in marks if facts.get(mark, mark) is not None)
         if self.special and kind != "category":
             facts, marks = {**facts, "special": self.special}, (*marks, "special")
         if self.notation is not None and kind in ("integer", "number"):
@@ -298,15 +268,15 @@ class _Look:
 
     def retyped(self, dtype: str) -> _Look:
         """The same, with another type on output."""
-        return dataclasses.replace(self, dtype=dtype)
+        return replace(self, dtype=dtype)
 
     def guessed(self) -> _Look:
         """The same, with the type itself guessed from rows."""
-        return dataclasses.replace(self, marks=("type", *self.marks))
+        return replace(self, marks=("type", *self.marks))
 
     def beside(self, special: Sequence[Any]) -> _Look:
         """The same, with further special values."""
-        return dataclasses.replace(self, special=(*self.special, *special))
+        return replace(self, special=(*self.special, *special))
 
 
 def _column(field: pa.Field, chunks: pa.ChunkedArray, typed: bool, stored: bool) -> Column:
@@ -360,15 +330,14 @@ def _absent(look: _Look) -> Column:
 
 def _unseen(look: _Look, type_: pa.DataType) -> Column:
     """A column of a table without rows: its type is all that is known."""
-    if pa.types.is_boolean(type_):
-        return Boolean(look.name, **look.common())
-    ordered = {
+    kinds = {
+        "boolean": pa.types.is_boolean,
         "number": pa.types.is_floating,
         "integer": pa.types.is_integer,
         "date": pa.types.is_date,
         "datetime": pa.types.is_timestamp,
     }
-    kind = next((kind for kind, holds in ordered.items() if holds(type_)), None)
+    kind = next((kind for kind, holds in kinds.items() if holds(type_)), None)
     return _discovered(look) if kind is None else _first(look, lambda: look.made(kind))
 
 
@@ -417,7 +386,7 @@ def _from_text(look: _Look, array: pa.Array, typed: bool, stored: bool) -> Colum
     if kind == "boolean":
         return Boolean(look.name, **(look if typed else look.retyped("bool")).common())
     if isinstance(kind, Notation):
-        look, kind = dataclasses.replace(look, notation=kind), "number"
+        look, kind = replace(look, notation=kind), "number"
     coded = look.named.of_codes
     plainly = kind == "number" and look.notation is None
     if plainly and (_are_versions(read) or (coded and _are_codes(read, held))):
@@ -429,7 +398,7 @@ def _from_text(look: _Look, array: pa.Array, typed: bool, stored: bool) -> Colum
     return _from_words(look, texts.to_pylist(), counts)
 
 
-def _nulls_and_kind(texts: pa.Array, amounts: bool) -> tuple[NDArray[np.bool_], _Kind]:
+def _nulls_and_kind(texts: pa.Array, amounts: bool) -> tuple[Bools, _Kind]:
     """Which texts stand for null, and what all the others are.
 
     The kind is "boolean", "number", a notation of numbers (of `amounts`), "iso", a strptime pattern, or
@@ -499,7 +468,7 @@ def _bare(text: str) -> str:
     return re.sub(r"(?<!\d)0(?=\d)", "", text).lower()
 
 
-def _are_codes(texts: pa.Array, counts: NDArray[np.integer]) -> bool:
+def _are_codes(texts: pa.Array, counts: Whole) -> bool:
     """Whether numbers with a fraction are so few that they may be codes: 250.43, 401.9."""
     values, _ = floats(texts)
     return bool(np.any(np.rint(values) != values)) and len(texts) <= counts.sum() / _REPEATED
@@ -513,20 +482,16 @@ def _are_versions(texts: pa.Array) -> bool:
     )
 
 
-def _beside_texts(
-    look: _Look, texts: list[str], counts: NDArray[np.integer], codes: NDArray[np.bool_]
-) -> _Look:
+def _beside_texts(look: _Look, texts: list[str], counts: Whole, codes: Bools) -> _Look:
     """With the codes among numbers that many rows hold; the others become null."""
     often = codes & numbers.common(counts)
     special = sorted({text for text, held in zip(texts, often, strict=True) if held})
     look = look.beside(special)
     rare = bool((codes & ~often).any())
-    return dataclasses.replace(
-        look, dtype="string" if special else look.dtype, nullable=look.nullable or rare
-    )
+    return replace(look, dtype="string" if special else look.dtype, nullable=look.nullable or rare)
 
 
-def _from_words(look: _Look, texts: list[str], counts: NDArray[np.integer]) -> Column:
+def _from_words(look: _Look, texts: list[str], counts: Whole) -> Column:
     sort = words.sort_of(look.named, texts, counts)
     if sort is words.Sort.IDENTIFIER:
         return Identifier(look.name, **look.common())
@@ -565,7 +530,7 @@ def _from_dictionary(look: _Look, array: pa.Array) -> Column:
     return _first(look, lambda: _of_values(look, values, counts), lambda: _discovered(look))
 
 
-def _of_values(look: _Look, values: Sequence[Any], counts: NDArray[np.integer]) -> Column | None:
+def _of_values(look: _Look, values: Sequence[Any], counts: Whole) -> Column | None:
     """A category of the values that many hold; None where too many rows hold others."""
     often = numbers.common(counts)
     if not 0 < often.sum() <= words.LONGEST_LIST or counts[often].sum() < 0.95 * counts.sum():
@@ -577,7 +542,7 @@ def _of_values(look: _Look, values: Sequence[Any], counts: NDArray[np.integer]) 
     return Category(look.name, tuple(listed), other, False, **look.common("values"))
 
 
-def _from_digits(look: _Look, texts: pa.Array, counts: NDArray[np.integer], typed: bool) -> Column:
+def _from_digits(look: _Look, texts: pa.Array, counts: Whole, typed: bool) -> Column:
     if look.notation is not None:
         texts = look.notation.plain(texts)
     whole = _all(texts, _INTEGER)
@@ -587,9 +552,7 @@ def _from_digits(look: _Look, texts: pa.Array, counts: NDArray[np.integer], type
     return _numeric(look, values, counts)
 
 
-def _from_date_texts(
-    look: _Look, texts: pa.Array, counts: NDArray[np.integer], kind: str, typed: bool
-) -> Column:
+def _from_date_texts(look: _Look, texts: pa.Array, counts: Whole, kind: str, typed: bool) -> Column:
     form = None if kind == "iso" else kind
     seconds, _ = ticks(texts, tick=10**9, form=form)
     dated = form not in _CLOCKS and bool(np.all(seconds % 86_400 == 0))
@@ -621,17 +584,15 @@ def _days_among_numbers(look: _Look, array: pa.Array) -> Column | None:
 
 def _from_numbers(look: _Look, array: pa.Array) -> Column:
     values, valid = floats(array)
-    look = dataclasses.replace(look, nullable=look.nullable or not bool(valid.all()))
+    look = replace(look, nullable=look.nullable or not bool(valid.all()))
     if not valid.any():
         return _absent(look)
     values, counts = np.unique(values[valid], return_counts=True)
     inside = np.isfinite(values)
-    if not inside.any():
-        return _absent(look)
-    return _numeric(look, values[inside], counts[inside])
+    return _numeric(look, values[inside], counts[inside]) if inside.any() else _absent(look)
 
 
-def _numeric(look: _Look, values: NDArray[np.float64], counts: NDArray[np.integer]) -> Column:
+def _numeric(look: _Look, values: Floats, counts: Whole) -> Column:
     values, where = np.unique(values, return_inverse=True)
     counts = np.bincount(where, counts).astype(np.int64)
     integral = bool(np.all(np.rint(values) == values))
@@ -648,11 +609,10 @@ def _numeric(look: _Look, values: NDArray[np.float64], counts: NDArray[np.intege
     return _whole(look, values, counts) if whole else _measured(look, values, counts)
 
 
-def _measured(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64]) -> Column:
+def _measured(look: _Look, values: Floats, counts: Whole) -> Column:
     """Numbers with a fraction: few that many hold, or a shape that a release finds."""
     notation = look.notation
     decimals = numbers.fewest_decimals(values) if notation is None else notation.places
-    written = () if decimals is None else ("decimals",)
     bounds, marks = _natural(look, values), ()
     near = numbers.around(values, counts) if not bounds else None
     if bounds and look.named.degrees:  # where a table is from is seldom a secret; it is asked
@@ -663,13 +623,13 @@ def _measured(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64
     return _first(
         look,
         lambda: _few(look, values.tolist(), counts),
-        lambda: look.made("number", *written, *marks, decimals=decimals, **bounds),
+        lambda: look.made("number", "decimals", *marks, decimals=decimals, **bounds),
         lambda: look.made("number", *marks, **bounds),
         lambda: look.retyped("float64").made("number", *marks, **bounds),
     )
 
 
-def _few(look: _Look, values: list[Any], counts: NDArray[np.int64]) -> Column | None:
+def _few(look: _Look, values: list[Any], counts: Whole) -> Column | None:
     """A category of few values that many rows hold, in their order."""
     alone = not look.special and look.notation is None
     if len(values) > _FEW or not numbers.common(counts).all() or not alone:
@@ -677,14 +637,14 @@ def _few(look: _Look, values: list[Any], counts: NDArray[np.int64]) -> Column | 
     return Category(look.name, tuple(values), None, True, **look.common("values"))
 
 
-def _natural(look: _Look, values: NDArray[np.float64]) -> dict[str, int]:
+def _natural(look: _Look, values: Floats) -> dict[str, int]:
     ends = float(values[0]), float(values[-1])
     percent = look.notation is not None and look.notation.after.strip() == "%"
     found = Name("percent").natural(*ends) if percent else look.named.natural(*ends)
     return {} if found is None else {"lower": found.lower, "upper": found.upper}
 
 
-def _whole(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64]) -> Column:
+def _whole(look: _Look, values: Floats, counts: Whole) -> Column:
     """Whole numbers: one value, codes, what has public bounds, a few counts, or a shape."""
     listed = [int(value) for value in values]
     bounds = _natural(look, values)
@@ -698,20 +658,15 @@ def _whole(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64]) 
             return None
         found = _of_values(look, listed, counts)
         if months and isinstance(found, Category):
-            found = dataclasses.replace(
-                found, ordinal=True, read_from_rows=(*found.read_from_rows, "ordinal")
-            )
+            found = replace(found, ordinal=True, read_from_rows=(*found.read_from_rows, "ordinal"))
         prefixes = (4,) if months else look.named.prefixes
         return found or (_discovered(look, prefixes) if coded or months else None)
 
-    def public() -> Column | None:
-        return look.made("integer", **bounds) if 0 < cells <= _SINGLES else None
-
     def small() -> Column | None:
-        found = numbers.small_range(values, counts)
-        if found is None:
-            return None
-        return look.made("integer", "lower", "upper", lower=found[0], upper=found[1])
+        low, high = numbers.small_range(values, counts) or (None, None)
+        return (
+            None if low is None else look.made("integer", "lower", "upper", lower=low, upper=high)
+        )
 
     def two_codes() -> Column | None:
         """1 and 2, beside a few 7 and 9."""
@@ -721,7 +676,7 @@ def _whole(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64]) 
     return _first(
         look,
         codes,
-        public,
+        lambda: look.made("integer", **bounds) if 0 < cells <= _SINGLES else None,
         small,
         lambda: _few(look, listed, counts),
         two_codes,
@@ -734,7 +689,7 @@ def _whole(look: _Look, values: NDArray[np.float64], counts: NDArray[np.int64]) 
 
 
 def _ends(
-    values: NDArray[np.float64], counts: NDArray[np.int64], bounds: dict[str, int]
+    values: Floats, counts: Whole, bounds: dict[str, int]
 ) -> list[tuple[tuple[str, ...], dict[str, Any]]]:
     """What to declare of the bounds of integers whose shape is found, and what of it was read."""
     near = numbers.around(values, counts)
@@ -762,14 +717,12 @@ def _number(day: date) -> int:
     return (day - date(1970, 1, 1)).days
 
 
-def _usual(days: NDArray[np.integer]) -> bool:
+def _usual(days: Whole) -> bool:
     """Whether all days lie in bounds that anybody would choose."""
     return _number(_DAYS[0]) <= int(days.min()) and int(days.max()) <= _number(_DAYS[1])
 
 
-def _dated(
-    look: _Look, days: NDArray[np.integer], counts: NDArray[np.integer], form: str | None
-) -> Column:
+def _dated(look: _Look, days: Whole, counts: Whole, form: str | None) -> Column:
     order = np.argsort(days)
     days, counts = days[order], counts[order]
     never = {_number(day): day for day in _ENDLESS}.get(int(days[-1]))
@@ -785,30 +738,20 @@ def _dated(
         marks = ("lower", "upper")
     return _first(
         look,
-        lambda: look.made("date", *_marked(form), *marks, format=form, **bounds),
-        lambda: look.made("date", *_marked(form), format=form),
+        lambda: look.made("date", "format", *marks, format=form, **bounds),
+        lambda: look.made("date", "format", format=form),
     )
 
 
-def _marked(form: str | None) -> tuple[str, ...]:
-    return () if form is None else ("format",)
-
-
-def _timed(look: _Look, seconds: NDArray[np.integer], form: str | None, resolution: str) -> Column:
+def _timed(look: _Look, seconds: Whole, form: str | None, resolution: str) -> Column:
     bounds = {}
     if _usual(seconds // 86_400):
         days = _SHORT_DAYS if form is not None and "%y" in form else _DAYS
         days = _NO_DAY if form in _CLOCKS else days
         low, high = (datetime(day.year, day.month, day.day) for day in days)
-        finest = {
-            "day": timedelta(days=1),
-            "minute": timedelta(minutes=1),
-            "second": timedelta(seconds=1),
-        }
-        high += timedelta(days=1) - finest.get(resolution, timedelta(microseconds=1))
+        high += timedelta(days=1) - timedelta(**{f"{resolution}s": 1})
         bounds = {"lower": low, "upper": high}
-    more = {"format": form, "resolution": resolution}
-    marks = ("resolution", *_marked(form))
+    marks, more = ("resolution", "format"), {"format": form, "resolution": resolution}
     return _first(
         look,
         lambda: look.made("datetime", *marks, **more, **bounds),

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from understudy._types import Whole
-from understudy.columns import Category, Column, Identifier, Integer
+from understudy.columns import Column, Identifier, Integer
 from understudy.columns.base import near
 from understudy.columns.reading import flat, nulled, numpy_of, pc
 from understudy.columns.unmodelled import UndeclaredCategory, UndeclaredShape
@@ -40,6 +40,7 @@ from understudy.errors import InputError, SchemaError
 from understudy.schema.family import Family, FamilySchema, most_children
 from understudy.schema.schema import Schema
 from understudy.source import read, read_table
+from understudy.source.files import stem
 
 _BINS = 16
 _SINGLE = 32
@@ -129,10 +130,10 @@ def draft_split(
     for which, said in ((shared, "is the same in all rows of"), (own, "differs between rows of")):
         if not modelled.intersection(which):
             raise InputError(f"split = {key!r}: no column that can be modelled {said} one {key}")
-    stem = re.sub(r"_?(id|nbr|no|nr|number|key|code)$", "", key, flags=re.IGNORECASE) or key
+    parent = re.sub(r"_?(id|nbr|no|nr|number|key|code)$", "", key, flags=re.IGNORECASE) or key
     parents = replace(
         flat_table.some([key, *shared]),
-        name=f"{stem}s" if f"{stem}s" != name else f"{stem}_parents",
+        name=f"{parent}s" if f"{parent}s" != name else f"{parent}_parents",
     )
     children = flat_table.some([key, *own])
     return _drafted(parents, key, children, key, sizes[sizes > 0])
@@ -156,10 +157,7 @@ def table_name(data: Any, otherwise: str = "rows") -> str:
     """The name of a table: that of its file."""
     if not isinstance(data, str | Path):
         return otherwise
-    name = Path(data).name
-    for suffix in (".gz", ".csv", ".tsv", ".txt", ".parquet", ".pq"):
-        name = name.removesuffix(suffix) or name
-    return re.sub(r"[^\w]+", "_", name).strip("_") or otherwise
+    return re.sub(r"[^\w]+", "_", stem(Path(data))).strip("_") or otherwise
 
 
 def _link(tables: Sequence[_Table]) -> tuple[int, str, str]:
@@ -365,11 +363,5 @@ def _listed(column: UndeclaredCategory, array: pa.ChunkedArray) -> Column:
         return Identifier(column.name, read_from_rows=("type",))
     values = sorted(found.field(0)[int(i)].as_py() for i in often)
     other = column.other if column.other not in values else "(other)"
-    return Category(
-        column.name,
-        tuple(values),
-        other,
-        nullable=column.nullable,
-        null_values=column.null_values,
-        read_from_rows=(*column.read_from_rows, "values"),
-    )
+    made = rebuilt(column, ("dtype", "prefixes"), values=values, other=other)
+    return replace(made, read_from_rows=(*column.read_from_rows, "values"))

@@ -11,13 +11,9 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
+from understudy.draft.lists import word_set
 
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-_GIVEN = _set(
-    """
+_GIVEN = word_set("""
     james mary robert patricia john jennifer michael linda david elizabeth william barbara richard
     susan joseph jessica thomas sarah charles karen christopher nancy daniel lisa matthew betty
     anthony margaret sandra donald ashley steven kimberly paul emily andrew donna joshua michelle
@@ -66,10 +62,8 @@ _GIVEN = _set(
     deepak anil sunil manoj priya ananya kavya neha pooja sunita anita lakshmi divya anjali shreya
     wei fang xiu ying jing min jun hiroshi takashi kenji akira haruto yuki sakura yoko keiko
     minjun jiho seoyeon nguyen
-    """
-)
-_FAMILY = _set(
-    """
+""")
+_FAMILY = word_set("""
     smith johnson williams jones garcia miller davis rodriguez martinez hernandez lopez gonzalez
     wilson anderson thomas taylor moore jackson martin perez thompson harris sanchez clark ramirez
     lewis robinson walker allen wright torres nguyen flores adams nelson hall rivera campbell
@@ -99,19 +93,16 @@ _FAMILY = _set(
     sharma verma gupta singh kumar reddy nair iyer das mehta joshi rao kulkarni desai
     wang zhang liu chen yang huang zhao wu zhou xu tanaka suzuki sato takahashi watanabe yamamoto
     kobayashi park choi tran pham
-    """
-)
+""")
 _TITLED = re.compile(
     r"(?:(?:mr|mrs|ms|miss|sir|dr|prof|rev|hr|fr|dra|drs|sr|sra|srta|sig|dott|dott.ssa|lic|dhr|mevr|mme|mlle|ing)\.?"
     r"|m\.|herr|frau|fru|monsieur|madame|signora?|senora?|shri|smt) (?=\D+$)"
 )
 _INITIALS = re.compile(r"([^\W\d_]\.[ -]?){2,5}")
-_BESIDE = _set(
-    """
+_BESIDE = word_set("""
     md phd rn dds esq jr sr ii iii dr prof
     de del della di da das do dos van der den von zu la le el al bin ben
-    """
-)
+""")
 """What stands beside names: degrees and particles."""
 _EASTERN = re.compile(
     "[王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁谢宋唐许韩冯邓曹彭曾肖田董袁潘于蒋蔡余杜叶程苏魏吕丁任沈"
@@ -120,7 +111,7 @@ _EASTERN = re.compile(
     "[ \u3000]?[\u3040-\u9fff]{1,4}|[김이박최정강조윤장임한오서신권황안송류홍][가-힣]{2}"
 )
 """A family name, and one sign or two more: of China, Japan or Korea."""
-_PLACES = _set("san santa santo sao st ste saint sainte sankt")
+_PLACES = word_set("san santa santo sao st ste saint sainte sankt")
 """What a saint gave the name to is no person."""
 _LABEL = 0.25
 _SHARE = 0.4

@@ -5,18 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
+from understudy.draft.lists import word_set
 
 _UPPER, _LOWER = "A-ZÀ-ÖØ-Þ", "a-zß-öø-ÿ"
 _WORD = re.compile(rf"[{_UPPER}]+(?![{_LOWER}])|[{_UPPER}]?[{_LOWER}]+|[^\W\d_]+|[0-9]+")
-_NUMBERED = _set("no nr nbr num number nummer numero número numéro ref reference index")
-_FIRST_NUMBERED = _set("numero número numéro matricule matricula matrícula folio cédula")
+_NUMBERED = word_set("no nr nbr num number nummer numero número numéro ref reference index")
+_FIRST_NUMBERED = word_set("numero número numéro matricule matricula matrícula folio cédula")
 """Where whose number it is comes behind: `numéro de patient`, `matrícula del alumno`."""
-_ROLES = _set(
-    """
+_ROLES = word_set("""
     interviewer officer agent teacher nurse judge surgeon coach attending manager supervisor director
     actor artist writer author host seller buyer sender recipient inspector handler assignee adjuster
     investigator insured broker realtor counselor advisor caseworker landlord tenant
@@ -32,19 +28,17 @@ _ROLES = _set(
     förare lärare läkare handläggare författare kontrollant mäklare chaufför
     clerk boss mentor tutor observer referee captain pilot cashier courier dispatcher
     上司 担当 負責人 负责人 经理 医生 医師 医师 教师 担当者 司机
-    """
-)
+""")
 """Who somebody is to the others in a row: also the last part of a longer word, `Klassenlehrer`."""
 _COMPOUND = re.compile(
     r"\w{3,}(lehrer|fahrer|berater|betreuer|leiter|arzt|bearbeiter|makler|lärare|läkare|förare)(in)?"
 )
-_BY = _set("by von par por da door av przez")
+_BY = word_set("by von par por da door av przez")
 _DONE = ("ed", "en", "t", "é", "is", "i", "do", "to", "d")
 """How participles end: `edited_by`, `saisi par`, `erstellt von`, `creado por`."""
-_COUNTED = _set("n no num number count per is has any avg mean max min sum total")
+_COUNTED = word_set("n no num number count per is has any avg mean max min sum total")
 """Beside one of these a role is counted, or asked about."""
-_PERSONS = _ROLES | _set(
-    """
+_PERSONS = _ROLES | word_set("""
     patient pat person people subject subj participant respondent citizen customer cust client
     user member employee emp staff student pupil driver doctor physician provider owner borrower
     applicant contact passenger household hh family bene beneficiary prvdr physn
@@ -55,10 +49,8 @@ _PERSONS = _ROLES | _set(
     studente abbonato tesserato utilisateur abonné adhérent nutzer bürger
     usager salarié matricule matricula matrícula legajo
     begünstigter beguenstigter auftraggeber empfänger empfaenger kontoinhaber payee payer
-    """
-)
-_WHO = _PERSONS | _set(
-    """
+""")
+_WHO = _PERSONS | word_set("""
     case record rec file chart study sample
     account acct card policy contract claim invoice order booking loan ticket transaction trans
     txn trip visit encounter stay admission session event device vehicle machine meter serial
@@ -68,81 +60,62 @@ _WHO = _PERSONS | _set(
     company sequence certificate npi clm facility tail flight fl
     bestell bestellung auftrag rechnung vertrag konto fall akte artikel versicherung beleg
     commande facture contrat compte dossier pedido factura contrato cuenta expediente
-    """
-)
-_ALONE = _PERSONS - _set("people household hh family owner contact staff personal") | _set(
+""")
+_ALONE = _PERSONS - word_set("people household hh family owner contact staff personal") | word_set(
     "no nr nbr"
 )
 """Words that tell rows apart where they are the whole name; the others may be counts."""
-_IDS = _set(
-    """
-    id ids idnumber idno idnr idnum matrikelnummer
-    uid pid hhid uuid guid oid ssn nin mrn nhs npi vin iban isbn imei key pk identifier
-    hash token barcode seqn serialno rowid caseid userid username login nickname handle passport
-    plate badge cpr bsn dni nif nir cpf pesel personnummer fodselsnummer aadhaar pan ean gtin
-    matricule matricula matrícula legajo folio cédula rut curp rfc placas targa plaka kennzeichen
-    编号 学号 工号 身份证号 病历号 番号
-    """
-)
-_PERSONAL = _set(
-    """
+_PERSONAL = word_set("""
     ssn nin mrn nhs npi passport plate placas plaka targa kennzeichen badge login username userid
     cpr bsn dni nif nir cpf pesel personnummer fodselsnummer aadhaar curp rfc rut cédula imei iban
-    """
-)
+""")
 """Those of which each is one person's."""
+_IDS = _PERSONAL | word_set("""
+    id ids idnumber idno idnr idnum matrikelnummer uid pid hhid uuid guid oid vin isbn key pk
+    identifier hash token barcode seqn serialno rowid caseid nickname handle pan ean gtin
+    matricule matricula matrícula legajo folio 编号 学号 工号 身份证号 病历号 番号
+""")
 _JOINED = re.compile(
     rf"^({'|'.join(sorted(_WHO, key=len, reverse=True))})s?(id|no|nr|nbr|num|key|nummer|number)$"
 )
-_CONTACTS = _set(
-    """
+_CONTACTS = word_set("""
     email mail phone telephone tel mobile cell fax address street url website homepage ip twitter
     skype telefon handy adresse anschrift straße strasse téléphone courriel correo teléfono
     dirección 手机号 手机号码 手机 电话 电话号码 联系电话 電話番号 住址 地址 住所 邮箱
-    """
-)
-_PEOPLES = _ROLES | _set(
-    """
+""")
+_PEOPLES = _ROLES | word_set("""
     first last full middle maiden given family sur fore nick legal patient person customer client
     member employee student user owner doctor physician provider contact applicant passenger
     player driver father mother parent spouse holder cardholder npi prvdr
-    """
-)
-_NAMES = _set(
-    """
+""")
+_NAMES = word_set("""
     surname lastname firstname forename fullname middlename givenname fname lname initials
     signature imię nazwisko förnamn efternamn fornavn etternavn efternavn voorletters initialen
     nachname vorname familienname prénom prenom apellido apellidos cognome achternaam
     voornaam 姓名 氏名 名字 フリガナ ふりがな
-    """
-)
-_ALL_NAMES = _set("name names nombre nombres nom noms nome nomi naam namen imię namn navn")
+""")
+_ALL_NAMES = word_set("name names nombre nombres nom noms nome nomi naam namen imię namn navn")
 """Names of people or of things."""
-_PROSE = _set(
-    """
+_PROSE = word_set("""
     comment comments note notes remark remarks description desc text narrative feedback review
     message body abstract summary details memo verbatim
     bemerkung bemerkungen kommentar anmerkung beschreibung commentaire remarque comentario
     observaciones opmerking nota
-    """
-)
-_CODES = _set(
-    """
+""")
+_CODES = word_set("""
     code codes type typ kind class category cat group status zip zipcode postcode postal plz fips
     naics sic soc isco icd icd9 icd10 diag diagnosis dx drg cpt ndc atc region district area
     county state country tract ward department dept division sector industry occupation branch
     unit channel disposition source method reason cause race ethnicity religion language marital
     gender sex nationality zone block id puma msa cbsa species brand model
     psu stratum strata cluster precinct beat
-    """
-)
-_PLACES = _set("coordinate coordinates koordinate easting northing")
-_KINDS = _set(
+""")
+_PLACES = word_set("coordinate coordinates koordinate easting northing")
+_KINDS = word_set(
     "location zone region district category type class status country state county city genre airport"
 )
 """What many people share, so that `LocationID` is a code and names nobody."""
-_AMOUNTS = _set(
-    """
+_AMOUNTS = word_set("""
     amount amnt amt price cost costs income inc salary wage wages weight wgt wt balance bal
     revenue sales value total sum pay payment pymnt fee fees debt population pop count qty gain
     quantity sqft sqm size distance dist length height width volume depth age year yr score time
@@ -151,16 +124,15 @@ _AMOUNTS = _set(
     turnover assets deposit deposits gdp area lot earnings lat latitude lon lng long longitude
     steps calories votes views net power energy consumption usage level index measure reading
     capital epoch unix ts betrag preis summe gewicht montant prix importe
-    """
-)
-_MOMENTS = _set("at on ms millis secs modified updated created changed seen")
+""")
+_MOMENTS = word_set("at on ms millis secs modified updated created changed seen")
 """Last words of columns that say when: `last_modified`, `shipped_at`, `event_ms`."""
-_GRADES = _set("grade rating class tier band level score subgrade quality risk energy note")
+_GRADES = word_set("grade rating class tier band level score subgrade quality risk energy note")
 _HIERARCHIES = (
-    (_set("icd diag diagnosis diagnoses dx atc drg cpt"), (3, 1)),
-    (_set("zip zipcode postcode postal plz"), (3, 1)),
-    (_set("naics sic soc isco nace isic"), (3, 2)),
-    (_set("fips"), (2,)),
+    (word_set("icd diag diagnosis diagnoses dx atc drg cpt"), (3, 1)),
+    (word_set("zip zipcode postcode postal plz"), (3, 1)),
+    (word_set("naics sic soc isco nace isic"), (3, 2)),
+    (word_set("fips"), (2,)),
 )
 """Codes whose beginnings are coarser codes, and how long these are."""
 
@@ -178,12 +150,12 @@ class Range:
 
 
 _YEARS = Range(1900, 2099)
-_LATITUDE = _set("lat latitude")
-_LONGITUDE = _set("lon lng long longitude")
-_PERCENT = _set("percent percentage pct perc")
+_LATITUDE = word_set("lat latitude")
+_LONGITUDE = word_set("lon lng long longitude")
+_PERCENT = word_set("percent percentage pct perc")
 _RANGES = (
-    (_set("age ages alter âge edad età idade leeftijd 年齢 年龄"), Range(0, 120)),
-    (_set("month mon mth mnth monat mois mes mese mês maand 月"), Range(1, 12)),
+    (word_set("age ages alter âge edad età idade leeftijd 年齢 年龄"), Range(0, 120)),
+    (word_set("month mon mth mnth monat mois mes mese mês maand 月"), Range(1, 12)),
     ({"weekday", "dow", "dayofweek"}, Range(0, 7)),
     ({"quarter", "qtr"}, Range(1, 4)),
     ({"day", "dom"}, Range(1, 31)),
@@ -311,7 +283,7 @@ class Name:
     @property
     def year(self) -> bool:
         """Whether it holds years of the calendar."""
-        return not _set("year yr jahr année año anno ano jaar 年").isdisjoint(self.words)
+        return not word_set("year yr jahr année año anno ano jaar 年").isdisjoint(self.words)
 
     def natural(self, low: float, high: float) -> Range | None:
         """Bounds that are public knowledge, if values from `low` to `high` lie inside."""

@@ -37,7 +37,7 @@ _ATOM = 10
 _ALONE = 3  # So many times as far beyond all others as these lie apart is no amount that many share
 
 
-def common(counts: NDArray[np.integer]) -> Bools:
+def common(counts: Whole) -> Bools:
     """Which values enough rows hold to be written down: at least 10, and one in a thousand."""
     return counts >= max(LEAST_HOLDERS, ceil(_LEAST_SHARE * int(counts.sum())))
 
@@ -188,7 +188,7 @@ def small_range(values: Values, counts: Counts) -> tuple[int, int] | None:
     return (low, high) if moved <= max(_MOVED * deviation, _BEND * (high - low)) else None
 
 
-def middle(values: NDArray[Any], counts: NDArray[np.integer]) -> tuple[Any, Any]:
+def middle(values: NDArray[Any], counts: Whole) -> tuple[Any, Any]:
     """Where the rows lie, but for 10 of them and one in a thousand at each end."""
     beyond = max(LEAST_HOLDERS, _LEAST_SHARE * float(counts.sum()))
     last = len(values) - 1

@@ -378,6 +378,18 @@ def _one_list(group: Sequence[Column]) -> tuple[Option, ...]:
     return (Option(listed, words),)
 
 
+def _together(
+    topic: Topic, columns: Sequence[Column], what: str, reveals: str, advice: str
+) -> Decision:
+    """One question about what several columns hold, a line for each domain."""
+    names = tuple(column.name for column in columns)
+    holds, parts = _lines(columns)
+    choices = max((possible([column], *Choice) for column in columns), key=len)
+    question = f"Are the {what} of {_some(names)} public knowledge?"
+    asked = Decision(topic, names, question, holds, reveals, advice, choices, parts=parts)
+    return replace(asked, shared=len(columns) == 1)
+
+
 def _pairs(columns: Sequence[Column]) -> Decision:
     told = [
         f"that {c.name} is {'' if _other(c) is None else 'hardly ever anything but '}"
@@ -387,65 +399,37 @@ def _pairs(columns: Sequence[Column]) -> Decision:
     more = [f"and so on for {len(columns) - _NAMED} more"] if len(columns) > _NAMED else []
     alone = any(len(values_of(c)) == 1 for c in columns)
     advice = "A single value tells that everybody has it." if alone else _LISTS
-    return _together(columns, "one or two values", "pairs", "; ".join(told + more), advice)
+    return _lists(columns, "one or two values", "pairs", "; ".join(told + more), advice)
 
 
 def _short(columns: Sequence[Column]) -> Decision:
     if len(columns) == 1:
         return replace(_list(columns), group="short")
     told = f"the values seen in {_some([column.name for column in columns])}"
-    return _together(columns, "short lists of values", "short", told, _LISTS)
+    return _lists(columns, "short lists of values", "short", told, _LISTS)
 
 
-def _together(
-    columns: Sequence[Column], what: str, group: str, reveals: str, advice: str
-) -> Decision:
+def _lists(columns: Sequence[Column], what: str, group: str, reveals: str, advice: str) -> Decision:
     """One question about lists that differ; each can be answered by itself."""
-    names = tuple(column.name for column in columns)
-    choices = max((possible([column], *Choice) for column in columns), key=len)
-    question = f"Are the {what} of {_some(names)} public knowledge?"
-    holds, parts = _lines(columns)
     advice += _UNLISTED if any(_other(column) is None for column in columns) else ""
-    shared = len(columns) == 1
-    asked = Decision(Topic.VALUES, names, question, holds, reveals, advice, choices, shared=shared)
-    return replace(asked, group=group, parts=parts)
+    return replace(_together(Topic.VALUES, columns, what, reveals, advice), group=group)
 
 
 def _bounds(columns: Sequence[Column]) -> Decision:
     """One question about the bounds of numbers and dates, the same bounds in one line."""
-    names = tuple(column.name for column in columns)
-    choices = max((possible([column], *Choice) for column in columns), key=len)
-    holds, parts = _lines(columns)
-    return Decision(
-        Topic.BOUNDS,
-        names,
-        f"Are the bounds of {_some(names)} public knowledge?",
-        holds,
-        _ends(columns),
+    advice = (
         "The largest and the smallest value point to few people. Replace them by the limits of a form "
         "or by round numbers that anyone would choose. A draft leaves out rare values at "
-        "the ends: rows that lie beyond its bounds count as the bound.",
-        choices,
-        shared=len(columns) == 1,
-        parts=parts,
+        "the ends: rows that lie beyond its bounds count as the bound."
     )
+    return _together(Topic.BOUNDS, columns, "bounds", _ends(columns), advice)
 
 
 def _codes(columns: Sequence[Column]) -> Decision:
     """One question about codes among numbers, whose bounds are not open."""
-    names = tuple(column.name for column in columns)
-    holds, parts = _lines(columns)
-    return Decision(
-        Topic.BOUNDS,
-        names,
-        f"Are the codes of {_some(names)} public knowledge?",
-        holds,
-        _ends(columns),
-        "A code book should name them; correct them in the schema where it does not.",
-        (Choice.PUBLIC, Choice.DROP),
-        group="codes",
-        parts=parts,
-    )
+    advice = "A code book should name them; correct them in the schema where it does not."
+    asked = _together(Topic.BOUNDS, columns, "codes", _ends(columns), advice)
+    return replace(asked, choices=(Choice.PUBLIC, Choice.DROP), shared=True, group="codes")
 
 
 def _ends(columns: Sequence[Column]) -> str:

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from enum import Enum, auto
 
 import numpy as np
-from numpy.typing import NDArray
 
-from understudy._types import Bools
+from understudy._types import Bools, Whole
 from understudy.draft.given import names_people
 from understudy.draft.names import Name
 from understudy.draft.numbers import LEAST_HOLDERS, common
@@ -82,7 +81,7 @@ class Sort(Enum):
     """It is free text, and is left out."""
 
 
-def sort_of(name: Name, texts: Sequence[str], counts: NDArray[np.integer]) -> Sort:
+def sort_of(name: Name, texts: Sequence[str], counts: Whole) -> Sort:
     """What becomes of a column with these distinct texts, held by so many rows each."""
     rows, distinct = int(counts.sum()), len(texts)
     often = common(counts)
@@ -165,7 +164,7 @@ def _is_long(texts: Sequence[str]) -> bool:
     return mean >= _LONG and words >= _WORDS
 
 
-def among_numbers(name: Name, texts: Sequence[str], counts: NDArray[np.integer]) -> Bools | None:
+def among_numbers(name: Name, texts: Sequence[str], counts: Whole) -> Bools | None:
     """Which texts are codes among numbers or dates ("N", "refused", "90+"); None where none are.
 
     Codes are few, and nothing in them can be read as a value. Codes of diseases and places, some of

@@ -132,6 +132,14 @@ def find(given: str | Path) -> Files:
     return Files(str(given), format, paths, columns[0], layouts)
 
 
+def stem(path: Path) -> str:
+    """Its name without what says how it is written: `visits` of `visits.csv.gz`."""
+    name = path.name
+    for suffix in (".gz", *_FORMATS):
+        name = name.removesuffix(suffix) or name
+    return name
+
+
 def _paths(given: str | Path) -> tuple[Path, ...]:
     path = Path(given)
     if path.is_dir():
