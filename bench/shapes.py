@@ -298,8 +298,8 @@ def generated(rows: int) -> Iterator[Column]:
     yield column("births", born, *whole_years, (date(1800, 1, 1), date(2100, 1, 1)), **days)
     land = np.exp(8.9 + 0.8 * normal(rows))
     land *= np.where(some(rows) < 0.02, np.exp(1.5 + np.abs(normal(rows))), 1)
-    acre = np.where(some(rows) < 0.4, 217_800, 43_560)  # or five
-    land = np.where(some(rows) < 0.02, acre, land)
+    acres = np.where(some(rows) < 0.4, 217_800, 43_560)  # five, or one
+    land = np.where(some(rows) < 0.02, acres, land)
     yield column("land, acres", whole(land), 0, 3_000_000, (0, 10**8))
     few = np.unique(whole(np.exp(rng.uniform(5, 11, 70))))
     often = 1 / np.arange(1, len(few) + 1)

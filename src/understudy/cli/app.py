@@ -131,7 +131,7 @@ def main(
     except SystemExit as left:
         return left.code if isinstance(left.code, int) else shell.FAILED
     except BaseException as error:  # noqa: BLE001
-        if hasattr(error, "format_message"):
+        if isinstance(error, shell.Misuse):
             return _wrong_use(error)
         return shell.explain(error)
     return code if isinstance(code, int) else 0
@@ -154,11 +154,11 @@ def _inside(word: str) -> list[str]:
     ]
 
 
-def _wrong_use(error: Any) -> int:
+def _wrong_use(error: shell.Misuse) -> int:
     """A command line that does not parse."""
     context = getattr(error, "ctx", None)
     where = context.command_path if context is not None else "understudy"
-    message = str(error.format_message()).strip()
+    message = error.format_message().strip()
     for parsers, ours in _IN_OUR_WORDS.items():
         message = message.replace(parsers, ours)
     if not message:  # no command was given, and the help has been printed

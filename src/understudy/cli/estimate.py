@@ -13,6 +13,7 @@ from understudy.units import things
 
 if TYPE_CHECKING:
     from understudy.estimates import Estimate, Parts
+    from understudy.units import Unit
 
 
 @shell.guarded
@@ -64,7 +65,7 @@ def estimate(
     if isinstance(found, Independence):
         shell.say(found.words)
     elif isinstance(found, Estimate):
-        _one(found, things(release.schema.unit))
+        _one(found, release.schema.unit)
     else:
         listed = words.table("", "estimate", "low", "high", right=("estimate", "low", "high"))
         for each in found:
@@ -100,13 +101,12 @@ def _guessed(parts: Parts | None) -> bool:
     return parts is not None and parts.model > 2 * max(parts.noise, parts.sampling)
 
 
-def _one(found: Estimate, counted: str) -> None:
-    """`counted`: what shares are shares of, in a word."""
+def _one(found: Estimate, unit: Unit | None) -> None:
     value, low, high = found.shown
     if found.parts is None:
         facts = [("estimate", Text(value, style="yellow")), ("why", str(found.warning))]
         return words.facts([("asked", found.name), *facts])
-    parts = found.parts
+    parts, counted = found.parts, things(unit)
     made = {
         "noise (sd)": parts.noise,
         f"number of {counted} (sd)": parts.rows,
@@ -116,7 +116,7 @@ def _one(found: Estimate, counted: str) -> None:
     }
     whose = {
         "population": f"the population that the {counted} were drawn from",
-        "table": "the table itself" if counted != "families" else "the two tables themselves",
+        "table": "the two tables themselves" if unit and unit.family else "the table itself",
     }
     ranked = found.name.startswith(("median(", "quantile("))
     times, of = (100, " percentage points") if found.unit or ranked else (1, "")

@@ -97,10 +97,10 @@ def plan(
     source = "assumed"
     if rows is None:
         source = "public" if prepared.design.rows else "assumed: give --rows N for your table"
-    counted = things(prepared.schema.unit)
-    table = "" if counted == "families" else "a table of "
+    unit = prepared.schema.unit
+    table = "" if unit and unit.family else "a table of "
     shell.say(
-        (f"Plan for {table}{size:,} {counted} ({source})", "bold"),
+        (f"Plan for {table}{size:,} {things(unit)} ({source})", "bold"),
         f", by {prepared.method.name}; nothing is spent",
     )
     _show(prepared, forecast, size, account)

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import fields as fields_of
 from dataclasses import is_dataclass
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import typer
 from rich.console import Console
@@ -56,6 +56,15 @@ def one_thread() -> None:
     To be called before NumPy is imported; what the environment says of threads stays.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+@runtime_checkable
+class Misuse(Protocol):
+    """A command line that does not parse; Typer brings its own Click, under a private name."""
+
+    def format_message(self) -> str:
+        """What is wrong with it."""
+        ...
 
 
 class Terminated(KeyboardInterrupt):
@@ -150,7 +159,7 @@ def guarded(command: Callable[..., R]) -> Callable[..., R]:
         except (typer.Exit, typer.Abort):
             raise
         except BaseException as error:
-            if isinstance(error, SystemExit) or hasattr(error, "format_message"):
+            if isinstance(error, SystemExit | Misuse):
                 raise  # the parser's own way to leave
             raise typer.Exit(explain(error)) from None
 

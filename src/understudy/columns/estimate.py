@@ -309,6 +309,7 @@ def _top(
         if scale.bounded and len(line):  # a loose bound, with nothing beside it, is no top code
             sooner |= (edges[:-1] == scale.high) & (mass[line[-1]] > 0)
             sooner |= (edges[:-1] == scale.low) & (mass[line[0]] > 0)
+        # Codes beyond all other values need as much proof as strays; a bound of the column is no code.
         apart = far > far[line][mass[line] > 0].max(initial=np.inf if scale.even else 0.0)
         apart &= mass.any() & ~np.isin(edges[:-1], (scale.low, scale.high))
         least = np.where(sooner, AT_BOUND, np.where(apart, max(found, STRAY), found)) * sigma

@@ -95,7 +95,7 @@ _FAMILY = word_set("""
     kobayashi park choi tran pham
 """)
 _TITLED = re.compile(
-    r"(?:(?:mr|mrs|ms|miss|sir|dr|prof|rev|hr|fr|dra|drs|sr|sra|srta|sig|dott|dott.ssa|lic|dhr|mevr|mme|mlle|ing)\.?"
+    r"(?:(?:mr|mrs|ms|miss|sir|dr|prof|rev|hr|fr|dra|drs|sr|sra|srta|sig|dott|dott\.ssa|lic|dhr|mevr|mme|mlle|ing)\.?"
     r"|m\.|herr|frau|fru|monsieur|madame|signora?|senora?|shri|smt) (?=\D+$)"
 )
 _INITIALS = re.compile(r"([^\W\d_]\.[ -]?){2,5}")
@@ -122,7 +122,7 @@ _INITIALLED = 4  # Shorter words end like a name by chance
 def names_people(texts: Sequence[str]) -> bool:
     """Whether distinct texts are names of people: "Rossi, Anna", "Dr. Braun", "MARTIN", "Priya".
 
-    Most begin with a title, or are initials; or two fifths are two to four words, one of them a
+    Nearly all begin with a title, or are initials; or two fifths are two to four words, one of them a
     common given name; or half are one word, a common given or family name; or nearly all are names
     of China, Japan or Korea in their own writing. Where a word that is no name stands in a quarter of
     them, they are things: "Jackson County", "St. Mary Hospital".
